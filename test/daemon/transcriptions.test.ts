@@ -3,7 +3,7 @@ import { copyFileSync, createReadStream, mkdirSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { APIError} from 'openai';
+import type { APIError } from 'openai';
 import OpenAI, { toFile } from 'openai';
 import { failure } from '../http/api-failure.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
@@ -98,7 +98,7 @@ test('language and prompt are part of the instruction', async () => {
 
 test('formats', async () => {
   const { text } = await transcribe();
-  assert.is((await transcribe({ response_format: 'text' })), `${text}\n`);
+  assert.is(await transcribe({ response_format: 'text' }), `${text}\n`);
   const verbose = await transcribe({ response_format: 'verbose_json', language: 'de', temperature: 0 });
   assert.is(verbose.language, 'de');
   assert.is(verbose.duration, null);
@@ -146,6 +146,7 @@ test('what cannot be heard is refused by name', async () => {
     [{}, wav(61_000, 1, 100), 'file', /longer than 600 seconds/],
     [{ model: 'sees' }, tone, 'model', /cannot hear sounds/],
     [{ language: 'klingon' }, tone, 'language', /must match/],
+    [{ language: 'en-abc' }, tone, 'language', /must match/],
     [{ prompt: 'a'.repeat(20_000) }, tone, 'prompt', /at most 16384/],
     [{ temperature: -1 }, tone, 'temperature', /at least 0/],
     [{ temperature: 'hot' as never }, tone, 'temperature', /must be/],

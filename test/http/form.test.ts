@@ -1,10 +1,11 @@
 /** Bodies of multipart/form-data: fields, bounds, and bodies made to cost the daemon time. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { SvcError } from '../../src/protocol/errors.ts';
 import { LIMITS } from '../../src/protocol/limits.ts';
 import { wav } from '../support/media-files.ts';
 import { ask, type Answer } from './ask.ts';
-import { startScripted, type ScriptedListener } from './scripted.ts';
+import { START, startScripted, type ScriptedListener } from './scripted.ts';
 
 const PATH = '/v1/audio/transcriptions';
 const TYPE = 'multipart/form-data; boundary=b0undary';
@@ -74,6 +75,19 @@ test('fields are required, given once, and of the right kind', async () => {
     [form(FILE, field('include[]', 'logprobs')), 'include'],
   ];
   for (const [body, param] of wrong) assert.equal(failureOf(await post(body)), [400, param, 'invalid_request']);
+});
+
+test('an error names the field of the form', async () => {
+  const { backend } = listener;
+  const { script } = backend;
+  backend.script = async function* () {
+    yield START;
+    throw new SvcError('INVALID_REQUEST', 'providers take no sounds', { param: 'messages[0].content[0]' });
+  };
+  assert.equal(failureOf(await post(form(FILE, field('model', 'tiny')))), [400, 'model', 'invalid_request']);
+  // Not the model of this machine.
+  assert.equal(failureOf(await post(form(FILE, field('model', 'openai/x')))), [400, 'file', 'invalid_request']);
+  backend.script = script;
 });
 
 test('other content types, and forms that are none, are refused', async () => {

@@ -10,6 +10,7 @@ import type { Exchange } from './exchange.ts';
 
 /** The only parameter, so that undici finds the same boundary. */
 const CONTENT_TYPE = /^multipart\/form-data\s*;\s*boundary=(?:"([\w'()+,./:=? -]{1,70})"|([\w'+.-]{1,70}))\s*$/i;
+const COPIES = 5;
 const HEADERS_END = '\r\n\r\n';
 
 /** Throws as `readJson`. */
@@ -23,12 +24,15 @@ export async function readForm(exchange: Exchange): Promise<FormField[]> {
   }
   const body = await readBytes(exchange, LIMITS.formBytes);
   checkParts(body, `--${boundary}`);
+  // While it is parsed there are copies of a file: undici's, the bytes and their base64. Then only the latter.
+  hold(exchange, COPIES * body.length);
   const fields = await parse(body, boundary);
-  // From here on only a file's base64 is held.
-  if (!exchange.body.resize(Math.ceil(body.length / 3) * 4)) {
-    throw new SvcError('BUSY', 'too many large requests at once');
-  }
+  hold(exchange, Math.ceil(body.length / 3) * 4);
   return fields;
+}
+
+function hold({ body }: Exchange, bytes: number): void {
+  if (!body.resize(bytes)) throw new SvcError('BUSY', 'too many large requests at once');
 }
 
 function checkParts(body: Buffer, delimiter: string): void {

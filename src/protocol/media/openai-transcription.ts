@@ -27,8 +27,8 @@ export interface FormField {
 /** Without `file`. */
 const FieldsSchema = v.object({
   model: GenerateRequestSchema.entries.model,
-  /** ISO 639. */
-  language: v.exactOptional(v.pipe(v.string(), v.regex(/^[a-z]{2,3}(-[a-z]{2,4})?$/i))),
+  /** ISO 639, with a region or script. */
+  language: v.exactOptional(v.pipe(v.string(), v.regex(/^[a-z]{2,3}(-[a-z]{2}|-[a-z]{4})?$/i))),
   prompt: v.exactOptional(v.pipe(v.string(), v.maxLength(LIMITS.transcriptionPromptLength))),
   response_format: v.exactOptional(v.picklist(['json', 'text', 'verbose_json']), 'json'),
   temperature: v.exactOptional(

@@ -40,7 +40,24 @@ const NAMES = [
   'x',
 ];
 const VALUES = [
-  ...['tiny', 'en', 'xx', 'json', 'text', 'verbose_json', 'srt', '0', '0.5', '-1', 'NaN', '1e999', 'true', 'false'],
+  ...[
+    'tiny',
+    'en',
+    'xx',
+    'en-abc',
+    'zh-Hant',
+    'json',
+    'text',
+    'verbose_json',
+    'srt',
+    '0',
+    '0.5',
+    '-1',
+    'NaN',
+    '1e999',
+    'true',
+    'false',
+  ],
   ...[
     '',
     ' ',
