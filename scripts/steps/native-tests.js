@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { addonFolder, llama, nativeInputs } from './addon.js';
 import { failedNativeTests } from './failures.js';
+import { inRoot } from './root.js';
 import { run, StepError } from './run.js';
 import { isInstalled, requireTools } from './tools.js';
 import { unlessFresh } from './unless-fresh.js';
@@ -24,6 +25,15 @@ export async function buildNativeTests(kind) {
     if (kind !== 'plain') await configure(title, folder, kind);
     await run(title, 'cmake', ['--build', folder, '--parallel', String(availableParallelism()), ...build]);
   });
+}
+
+/** Builds one test with a sanitizer; returns the path of its program. */
+export async function buildNativeTest(kind, name) {
+  const { folder } = NATIVE_TESTS[kind];
+  const title = `building ${name} (${kind} sanitizer)`;
+  await configure(title, folder, kind);
+  await run(title, 'cmake', ['--build', folder, '--parallel', String(availableParallelism()), '--target', name]);
+  return inRoot(folder, 'bin', name);
 }
 
 async function configure(title, folder, sanitizer) {

@@ -23,6 +23,13 @@ export const LIMITS = {
   providerKeyLength: 8192,
   /** A picture or sound; on the command line all of a prompt together. Base64-encoded they fit in a body. */
   mediaBytes: 20 * 1024 * 1024,
+  /** A body of multipart/form-data: a file of `mediaBytes`, and the fields beside it. */
+  formBytes: 21 * 1024 * 1024,
+  formParts: 64,
+  /** Headers of a part of a form. */
+  formHeaderBytes: 8192,
+  /** Characters of a transcription's `prompt`. */
+  transcriptionPromptLength: 16_384,
   /** Pictures and sounds of a request to a local model. */
   media: 64,
   embedInputs: 2048,

@@ -52,7 +52,7 @@ export function toCompletion(answer: Answer, choices: readonly Collector[]): obj
 }
 
 /** The provider that answered and the route that led to it: our extension. */
-function routedOf({ start, route }: Collector): object {
+export function routedOf({ start, route }: Collector): object {
   return { provider: start.provider, route: route.route };
 }
 
@@ -129,7 +129,7 @@ export function toUsageChunk(answer: Answer, choices: readonly Collector[]): obj
 }
 
 /** Throws CANCELLED for a cancelled answer: this API has no finish reason for it. */
-function toFinishReason(finish: FinishEvent): OpenAiFinishReason {
+export function toFinishReason(finish: FinishEvent): OpenAiFinishReason {
   if (finish.reason === 'cancelled') throw new SvcError('CANCELLED', 'the generation was cancelled');
   return finish.reason;
 }

@@ -11,6 +11,7 @@ export const HTTP_ROUTES = {
   metrics: '/metrics',
   ollamaPull: '/api/pull',
   chatCompletions: '/v1/chat/completions',
+  transcriptions: '/v1/audio/transcriptions',
   embeddings: '/v1/embeddings',
   rerankV1: '/v1/rerank',
   rerankV2: '/v2/rerank',

@@ -45,11 +45,12 @@ test('a request is converted as over HTTP: absent fields stay unset', async () =
 });
 
 const SCHEMA = { type: 'object', properties: { city: { type: 'string' } } };
-/** A request with tools, images and reasoning, as a client sends it. */
+/** A request with tools, images, sounds and reasoning, as a client sends it. */
 const TOOLS_SENT = {
   messages: [
     { role: 'user', content: 'Where?', parts: [{ image: { media_type: 'image/png', data: Buffer.from('png') } }] },
     { role: 'user', parts: [{ text: 'And' }, { image_url: 'https://example.com/a.png' }] },
+    { role: 'user', parts: [{ audio: { media_type: 'audio/flac', data: Buffer.from('fLaC') } }] },
     { role: 'assistant', reasoning: 'hm', tool_calls: [{ id: 'c1', name: 'weather', arguments: '{}' }] },
     { role: 'tool', content: 'rain', tool_call_id: 'c1' },
   ],
@@ -75,7 +76,11 @@ const TOOLS_RECEIVED = {
         { type: 'image_url', url: 'https://example.com/a.png' },
       ],
     },
-    { role: 'assistant', content: '', reasoning: 'hm', tool_calls: TOOLS_SENT.messages[2]?.tool_calls },
+    {
+      role: 'user',
+      content: [{ type: 'audio', media_type: 'audio/flac', data: Buffer.from('fLaC').toString('base64') }],
+    },
+    { role: 'assistant', content: '', reasoning: 'hm', tool_calls: TOOLS_SENT.messages[3]?.tool_calls },
     { role: 'tool', content: 'rain', tool_call_id: 'c1' },
   ],
 
@@ -90,7 +95,7 @@ const TOOLS_RECEIVED = {
   reasoning_effort: 'low',
 };
 
-test('tools, images and reasoning make the round trip', async () => {
+test('tools, images, sounds and reasoning make the round trip', async () => {
   const grpc = await start();
   grpc.backend.script = async function* () {
     yield START;

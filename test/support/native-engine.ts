@@ -65,6 +65,10 @@ export async function openEngine(
   model: TestModel | CallingModel,
   options: NativeLoadOptions = {},
 ): Promise<TestEngine> {
+  return openFile(modelPath(model), options);
+}
+
+export async function openFile(path: string, options: NativeLoadOptions = {}): Promise<TestEngine> {
   const steps: NativeOutput[][] = [];
   const texts = new Map<number, string>();
   const waiting = new Map<number, { resolve: (answer: Generated) => void; reject: (error: Error) => void }>();
@@ -84,7 +88,7 @@ export async function openEngine(
     }
   };
   const native = await openAddon().load(
-    modelPath(model),
+    path,
     { context_length: 2048, threads: 1, ...options },
     () => undefined,
     onStep,

@@ -1,4 +1,5 @@
 /** Message conversions shared by all APIs. */
+import { SvcError } from '../../protocol/errors.ts';
 import type { AudioPart, ContentPart, GenerateRequest, Message, ToolCall } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { parsedJson } from '../../protocol/foreign-text.ts';
@@ -21,8 +22,10 @@ export function plainText(content: Message['content'], param: string): string {
 export function withoutSounds(content: Message['content'], param: string): string | SilentPart[] {
   if (typeof content === 'string') return content;
   return content.map((part, index) => {
-    if (part.type === 'audio') throw invalid(`${param}[${String(index)}]`, 'must be no sound: use a local model');
-    return part;
+    if (part.type !== 'audio') return part;
+    throw new SvcError('INVALID_REQUEST', 'providers take no sounds: use a local model', {
+      param: `${param}[${String(index)}]`,
+    });
   });
 }
 

@@ -1,10 +1,9 @@
 /** Reads images and sounds for a prompt. The type of a file is detected from its first bytes, not from its name. */
 import { open } from 'node:fs/promises';
 import { SvcError } from '../../protocol/errors.ts';
-import type { AudioPart, ContentPart } from '../../protocol/generate.ts';
+import type { ContentPart } from '../../protocol/generate.ts';
 import { LIMITS } from '../../protocol/limits.ts';
-
-type Image = Extract<ContentPart, { type: 'image' }>;
+import { imageType, soundType } from '../../protocol/media/media-type.ts';
 
 /**
  * Images first. Throws INPUT_INVALID for a file of another type, REQUEST_TOO_LARGE if they are too large together.
@@ -54,21 +53,4 @@ async function readAtMost(path: string, limit: number): Promise<Buffer> {
     const { code = 'no reason given' } = error as NodeJS.ErrnoException;
     throw new SvcError('INPUT_INVALID', `cannot read ${path}: ${code}`, { cause: error });
   }
-}
-
-function imageType(bytes: Buffer): Image['media_type'] | undefined {
-  const head = bytes.subarray(0, 12).toString('latin1');
-  if (head.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png';
-  if (head.startsWith('\xff\xd8\xff')) return 'image/jpeg';
-  if (/^GIF8[79]a/.test(head)) return 'image/gif';
-  if (/^RIFF.{4}WEBP/s.test(head)) return 'image/webp';
-  return undefined;
-}
-
-function soundType(bytes: Buffer): AudioPart['media_type'] | undefined {
-  const head = bytes.subarray(0, 12).toString('latin1');
-  if (/^RIFF.{4}WAVE/s.test(head)) return 'audio/wav';
-  if (head.startsWith('fLaC')) return 'audio/flac';
-  if (/^(ID3|\xff[\xe0-\xff])/.test(head)) return 'audio/mpeg';
-  return undefined;
 }

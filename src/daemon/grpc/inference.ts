@@ -127,10 +127,16 @@ function timeoutOf({ timeoutMs }: Call): { timeout_ms?: number } {
 
 interface WireMessage {
   readonly content: string;
-  readonly parts: readonly { readonly text?: string; readonly image?: WireImage; readonly image_url?: string }[];
+  readonly parts: readonly WirePart[];
   readonly tool_calls: readonly object[];
 }
-interface WireImage {
+interface WirePart {
+  readonly text?: string;
+  readonly image?: WireMedia;
+  readonly image_url?: string;
+  readonly audio?: WireMedia;
+}
+interface WireMedia {
   readonly media_type: string;
   readonly data: Buffer;
 }
@@ -140,10 +146,9 @@ interface WireTool {
 }
 
 function readMessage({ content, parts, tool_calls, ...message }: WireMessage): object {
-  const read = parts.map(({ text, image, image_url }) => {
-    if (image !== undefined) {
-      return { type: 'image', media_type: image.media_type, data: image.data.toString('base64') };
-    }
+  const read = parts.map(({ text, image, image_url, audio }) => {
+    if (image !== undefined) return readMedia('image', image);
+    if (audio !== undefined) return readMedia('audio', audio);
     return image_url === undefined ? { type: 'text', text } : { type: 'image_url', url: image_url };
   });
   const before = content === '' ? [] : [{ type: 'text', text: content }];
@@ -152,6 +157,10 @@ function readMessage({ content, parts, tool_calls, ...message }: WireMessage): o
     content: read.length === 0 ? content : [...before, ...read],
     ...(tool_calls.length === 0 ? {} : { tool_calls }),
   };
+}
+
+function readMedia(type: 'image' | 'audio', { media_type, data }: WireMedia): object {
+  return { type, media_type, data: data.toString('base64') };
 }
 
 function readTools(tools: readonly WireTool[], choice: string | undefined, gauge: JsonGauge): object {

@@ -5,7 +5,8 @@
  * - DNS rebinding: a page's own host name resolves to this machine. The Host header still names the
  *   page's host, so it must be an address of ours or an allowed name, on every route.
  * - Cross-site requests: a page posts here without reading the answer. Its Origin must be this very
- *   server or an allowed name, and the body must be declared as JSON, which no form can do.
+ *   server or an allowed name, and the body must be declared as JSON, which no form can do. A route that takes
+ *   forms has the Origin alone, which browsers send with every form that they post.
  */
 import type { IncomingMessage } from 'node:http';
 import { SvcError } from '../../protocol/errors.ts';
@@ -52,11 +53,18 @@ export function checkExpectation({ headers: { expect } }: IncomingMessage): void
   });
 }
 
-/** Throws INVALID_REQUEST. A page cannot send JSON to another origin without a CORS preflight. */
-export function checkContentType(req: IncomingMessage): void {
-  if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(req.headers['content-type'] ?? '')) {
-    throw new SvcError('INVALID_REQUEST', 'the body must be JSON', { hint: 'send content-type: application/json' });
-  }
+/** Media types of a body, by the kind that a route takes. A page cannot send JSON to another origin without a preflight. */
+const BODIES = {
+  json: { type: /^application\/([\w.-]+\+)?json\s*(;|$)/i, name: 'JSON', example: 'application/json' },
+  form: { type: /^multipart\/form-data\s*;/i, name: 'a form', example: 'multipart/form-data; boundary=…' },
+};
+export type BodyKind = keyof typeof BODIES;
+
+/** Throws INVALID_REQUEST. */
+export function checkContentType(req: IncomingMessage, kind: BodyKind): void {
+  const { type, name, example } = BODIES[kind];
+  if (type.test(req.headers['content-type'] ?? '')) return;
+  throw new SvcError('INVALID_REQUEST', `the body must be ${name}`, { hint: `send content-type: ${example}` });
 }
 
 /** `name`, `name:port`, `[v6]:port` → the name without brackets, in lower case; null for anything else. */

@@ -1,6 +1,6 @@
 /**
- * Reads a request's JSON body within limits: bytes of one body, bytes of all bodies together, nesting depth, number of
- * values. Each limit is checked as the bytes arrive, before anything is parsed.
+ * Reads a request's body within limits: bytes of one body, bytes of all bodies together and, of JSON, nesting depth and
+ * number of values. Each limit is checked as the bytes arrive, before anything is parsed.
  */
 import { isUtf8 } from 'node:buffer';
 import { SvcError } from '../../protocol/errors.ts';
@@ -14,14 +14,8 @@ const FIRST_BYTES = 4096;
 
 /** Throws REQUEST_TOO_LARGE, BUSY, INVALID_REQUEST, or CANCELLED when the client goes away. */
 export async function readJson(exchange: Exchange): Promise<unknown> {
-  const { req, reply } = exchange;
-  const encoding = req.headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity') throw new SvcError('INVALID_REQUEST', 'a compressed body is not accepted');
-  if (Number(req.headers['content-length'] ?? 0) > LIMITS.bodyBytes) throw tooLarge();
-  if (req.headers.expect?.toLowerCase() === '100-continue') reply.continue();
-
   const gauge = new JsonGauge();
-  const body = await readBody(exchange, gauge);
+  const body = await readBytes(exchange, LIMITS.bodyBytes, (chunk) => gauge.check(chunk, 'the body'));
   if (!isUtf8(body)) throw new SvcError('INVALID_REQUEST', 'the body is not valid UTF-8');
   const value = parse(body);
   // From here on only the parsed value is held: the buffer, with its white space, is garbage.
@@ -38,8 +32,22 @@ function parse(body: Buffer): unknown {
   }
 }
 
-/** Reads the body. Not by `for await`: leaving that loop would destroy the connection before the answer is sent. */
-function readBody({ req, body, signal }: Exchange, gauge: JsonGauge): Promise<Buffer> {
+/** Reads at most `most` bytes. `check` gets each chunk and may throw. Throws as `readJson`. */
+export async function readBytes(exchange: Exchange, most: number, check?: (chunk: Buffer) => void): Promise<Buffer> {
+  const { req, reply } = exchange;
+  const encoding = req.headers['content-encoding'] ?? 'identity';
+  if (encoding !== 'identity') throw new SvcError('INVALID_REQUEST', 'a compressed body is not accepted');
+  if (Number(req.headers['content-length'] ?? 0) > most) throw tooLarge(most);
+  if (req.headers.expect?.toLowerCase() === '100-continue') reply.continue();
+  return collect(exchange, most, check);
+}
+
+/** Not by `for await`: leaving that loop would destroy the connection before the answer is sent. */
+function collect(
+  { req, body, signal }: Exchange,
+  most: number,
+  check: ((chunk: Buffer) => void) | undefined,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // One doubling buffer, not a list: a body may come in chunks of one byte, each of which would cost a hundred.
     let buffer = Buffer.alloc(0);
@@ -66,9 +74,9 @@ function readBody({ req, body, signal }: Exchange, gauge: JsonGauge): Promise<Bu
         return;
       }
       const needed = length + chunk.length;
-      if (needed > LIMITS.bodyBytes) return fail(tooLarge());
+      if (needed > most) return fail(tooLarge(most));
       if (needed > buffer.length) {
-        const larger = Math.min(LIMITS.bodyBytes, Math.max(FIRST_BYTES, 2 ** Math.ceil(Math.log2(needed))));
+        const larger = Math.min(most, Math.max(FIRST_BYTES, 2 ** Math.ceil(Math.log2(needed))));
         if (!body.resize(larger)) return fail(new SvcError('BUSY', 'too many large requests at once'));
         const before = buffer;
         buffer = Buffer.allocUnsafeSlow(larger);
@@ -77,7 +85,7 @@ function readBody({ req, body, signal }: Exchange, gauge: JsonGauge): Promise<Bu
       chunk.copy(buffer, length);
       length = needed;
       try {
-        gauge.check(chunk, 'the body');
+        check?.(chunk);
       } catch (error) {
         fail(SvcError.from(error));
       }
@@ -93,6 +101,6 @@ function readBody({ req, body, signal }: Exchange, gauge: JsonGauge): Promise<Bu
   });
 }
 
-function tooLarge(): SvcError {
-  return new SvcError('REQUEST_TOO_LARGE', `the body is larger than ${String(LIMITS.bodyBytes)} bytes`);
+function tooLarge(most: number): SvcError {
+  return new SvcError('REQUEST_TOO_LARGE', `the body is larger than ${String(most)} bytes`);
 }

@@ -10,14 +10,18 @@ export async function listModels({ services, reply }: Exchange): Promise<void> {
 }
 
 export async function showModel({ param, services, reply }: Exchange): Promise<void> {
-  const records = await services.models();
-  const isAsked = (record: ModelRecord): boolean =>
-    record.id === param || record.aliases.includes(param) || (param === 'default' && record.default);
-  const found = records.find(isAsked);
+  const found = modelNamed(param, await services.models());
   if (found === undefined) {
     throw new SvcError('MODEL_NOT_FOUND', `no model is named '${param}'`, {
       hint: 'see GET /v1/models or `svc model list`',
     });
   }
   reply.json(200, toModel(found));
+}
+
+/** `name`: id, alias or `default`. */
+export function modelNamed(name: string, records: readonly ModelRecord[]): ModelRecord | undefined {
+  return records.find(
+    (record) => record.id === name || record.aliases.includes(name) || (name === 'default' && record.default),
+  );
 }

@@ -1,6 +1,7 @@
 /** All routes of the HTTP API: path, method, scope and handler. */
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../protocol/routes.ts';
 import { decodePercent } from '../../protocol/foreign-text.ts';
+import type { BodyKind } from './access.ts';
 import type { RouteScope } from './authorize.ts';
 import { chatCompletions } from './chat-completions.ts';
 import * as control from './control.ts';
@@ -12,6 +13,7 @@ import { listModels, showModel } from './models.ts';
 import { ollamaPull } from './ollama-pull.ts';
 import { rerank } from './rerank.ts';
 import type { ApiFamily } from './reply.ts';
+import { transcriptions } from './transcriptions.ts';
 
 export interface Route {
   readonly method: 'GET' | 'POST';
@@ -19,6 +21,8 @@ export interface Route {
   readonly path: string;
   /** Scope that a caller over TCP needs. */
   readonly scope: RouteScope;
+  /** Body that a POST over TCP must declare. Absent: `json`. */
+  readonly body?: BodyKind;
   readonly handler: Handler;
 }
 
@@ -30,6 +34,7 @@ export const PUBLIC: readonly Route[] = [
   { method: 'GET', path: HTTP_ROUTES.health, scope: 'local', handler: health },
   { method: 'GET', path: HTTP_ROUTES.metrics, scope: 'local', handler: metrics },
   { method: 'POST', path: HTTP_ROUTES.chatCompletions, scope: 'local', handler: chatCompletions },
+  { method: 'POST', path: HTTP_ROUTES.transcriptions, scope: 'local', body: 'form', handler: transcriptions },
   { method: 'POST', path: HTTP_ROUTES.embeddings, scope: 'local', handler: embeddings },
   { method: 'POST', path: HTTP_ROUTES.rerankV1, scope: 'local', handler: rerank('1') },
   { method: 'POST', path: HTTP_ROUTES.rerankV2, scope: 'local', handler: rerank('2') },

@@ -1,5 +1,6 @@
 /** Fuzzing targets over real sockets. */
 import type { Random } from '../random.ts';
+import { form } from './form.ts';
 import { http1 } from './http1.ts';
 import { http2 } from './http2.ts';
 import { json } from './json.ts';
@@ -22,4 +23,4 @@ export interface Door {
   open(daemon: FuzzedDaemon): Promise<Player>;
 }
 
-export const DOORS: readonly Door[] = [http2, http1, json, protobuf];
+export const DOORS: readonly Door[] = [http2, http1, json, form, protobuf];
