@@ -11,7 +11,7 @@ import { MAX_PIECES } from '../../src/daemon/http/body.ts';
 import { MAX_DEPTH, MAX_VALUES } from '../../src/daemon/http/json-gauge.ts';
 import { PUBLIC } from '../../src/daemon/http/routes.ts';
 import { LIMITS as LISTENER } from '../../src/daemon/http/server.ts';
-import { mostOfOneAddress } from '../../src/net/connection-shares.ts';
+import { mostOfOneShare } from '../../src/net/shares.ts';
 import { LIMITS } from '../../src/protocol/limits.ts';
 import { read } from './source-files.ts';
 
@@ -74,7 +74,7 @@ test('the table of limits has the values of the code', () => {
       ['connections', String(LISTENER.connections)],
       [
         'connections of one address (in IPv6: of all with the same first 64 bits)',
-        String(mostOfOneAddress(LISTENER.connections)),
+        String(mostOfOneShare(LISTENER.connections)),
       ],
       ['requests on one connection that wait for their answers', String(LISTENER.pipelined)],
       ['a client that does not read the next 64 KiB of its answer, whole or streamed', seconds(LISTENER.stallMs)],
@@ -89,13 +89,17 @@ test('the table of limits of the gRPC port has the values of the code', () => {
   const seconds = (milliseconds: number): string => `${String(milliseconds / 1000)} s`;
   const expected: readonly [bound: string, value: string][] = [
     ['connections', String(GRPC.connections)],
-    ['connections of one address', String(mostOfOneAddress(GRPC.connections))],
+    ['connections of one address', String(mostOfOneShare(GRPC.connections))],
     ['first bytes of a connection', seconds(GRPC.prefaceMs)],
     ['a connection without a call', seconds(GRPC.idleMs)],
     ['a connection that answers no ping', seconds(GRPC.pingMs)],
     ['calls of one connection at once', String(GRPC.streams)],
     ['a request', `${String(GRPC.messageBytes / 1024 / 1024)} MiB`],
     ['requests that are arriving at once, until the client has ended its side', String(GRPC.arriving)],
+    [
+      'requests of one API key, or of one address without keys, that are arriving at once',
+      String(mostOfOneShare(GRPC.arriving)),
+    ],
     ['until a request is complete', seconds(GRPC.requestMs)],
     [
       `memory of all requests, from their arrival until they are answered: their bytes, and ${String(VALUE_BYTES)} for each value`,

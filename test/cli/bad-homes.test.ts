@@ -1,9 +1,18 @@
 /**
- * With an SVC_HOME that svc cannot use, every command exits with 73 or 78, one sentence and a hint.
- * None hangs, spins or prints a stack trace.
+ * With an SVC_HOME that svc cannot use, every command exits with 73 or 78, one sentence and a hint, after little more
+ * work than `svc version`. None hangs, spins or prints a stack trace.
  */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -20,8 +29,10 @@ test.after(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** Time limit of a command; one that spins or hangs is killed and fails its test. */
+/** Time limit of a command; one that hangs is killed and fails its test. */
 const TIMEOUT_MS = 30_000;
+/** CPU time that a refused command may take, in that of `svc version`, a quarter of a second on a slow machine. */
+const MOST_VERSIONS = 4;
 /** Commands that use no file of the home. */
 const WITHOUT_HOME = ['version', 'completion'];
 /** Commands not run here, because they change this machine or contact others. */
@@ -86,6 +97,28 @@ async function inHome(dir: string, name: string): Promise<SvcResult> {
   return await svc(commandLine(name), { home: home as never, timeoutMs: TIMEOUT_MS });
 }
 
+/** Runs a command, alone; `ticks`: its CPU time and that of its own children, 0 where the kernel does not report it. */
+async function measured(dir: string, name: string): Promise<{ result: SvcResult; ticks: number }> {
+  const before = childrenTicks();
+  const result = await inHome(dir, name);
+  return { result, ticks: childrenTicks() - before };
+}
+
+/** CPU time of all child processes that have ended, in clock ticks. */
+function childrenTicks(): number {
+  if (!existsSync('/proc/self/stat')) return 0;
+  const fields = readFileSync('/proc/self/stat', 'latin1')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return Number(fields[13]) + Number(fields[14]);
+}
+
+let versionTicks = 0;
+test.before(async () => {
+  for (let i = 0; i < 3; i += 1)
+    versionTicks = Math.max(versionTicks, (await measured(join(scratch, 'good'), 'version')).ticks);
+});
+
 /** Asserts that a command failed with one sentence and a hint. */
 function assertRefused({ code, signal, stderr }: SvcResult, what: string): void {
   assert.ok(code === 73 || code === 78, `${what}: exit ${String(code)} ${String(signal)}\n${stderr}`);
@@ -101,7 +134,10 @@ for (const kind of Object.keys(UNUSABLE)) {
       : ['start', 'serve', 'status', 'run', 'doctor', 'config set', 'model list'];
     for (const name of names) {
       const what = `svc ${name} in a home that is ${kind}`;
-      const result = await inHome(dir, name);
+      const { result, ticks } = await measured(dir, name);
+      // Doctor measures the speed of the devices.
+      if (name !== DOCTOR)
+        assert.ok(ticks <= MOST_VERSIONS * versionTicks, `${what}: ${String(ticks)} of ${String(versionTicks)} ticks`);
       if (WITHOUT_HOME.includes(name)) assert.is(result.code, 0, what);
       else if (name === DOCTOR) assert.is(result.code, 1, `${what}: ${result.stderr}`);
       else assertRefused(result, what);

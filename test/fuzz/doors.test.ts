@@ -1,10 +1,19 @@
 /** A short version of the campaigns that `npm run fuzz` runs against each listener of the daemon. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { CONTROL, PUBLIC } from '../../src/daemon/http/routes.ts';
+import { EmbedRequestSchema } from '../../src/protocol/embed.ts';
+import { GenerateRequestSchema, SamplingSchema } from '../../src/protocol/generate.ts';
+import { EmbeddingsFieldsSchema } from '../../src/protocol/openai-embeddings.ts';
+import { ChatCompletionSchema } from '../../src/protocol/openai-request.ts';
+import { RerankFieldsSchema } from '../../src/protocol/rerank/cohere-rerank.ts';
+import { RerankRequestSchema } from '../../src/protocol/rerank/rerank.ts';
+import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { fuzzDoor } from './doors/campaign.ts';
 import { DOORS, type Door } from './doors/doors.ts';
 import { Random } from './random.ts';
-import { requestBytes } from './doors/protobuf-messages.ts';
+import { BODIES } from './doors/json.ts';
+import { METHODS, requestBytes, VALID } from './doors/protobuf-messages.ts';
 
 const CASES = 400;
 const SEED = 20_26;
@@ -14,6 +23,35 @@ for (const door of DOORS) {
     assert.equal(await fuzzDoor(door, SEED, 0, CASES), []);
   });
 }
+
+test('every POST route and every field of its requests is fuzzed', () => {
+  const fieldsOf = (path: string): Set<string> =>
+    new Set(BODIES.filter((body) => body.path === path).flatMap(({ value }) => Object.keys(value)));
+  for (const { method, path } of [...PUBLIC, ...CONTROL])
+    if (method === 'POST') assert.ok(fieldsOf(path).size > 0 || path === CONTROL_ROUTES.reload, path);
+  // Over HTTP `keep_alive` and `max_tokens_per_doc` stand for two of our fields, and connections for the deadline.
+  const others = ['keep_alive_seconds', 'timeout_ms', 'max_document_tokens'];
+  const missing = (path: string, ...schemas: { readonly entries: object }[]): string[] =>
+    schemas.flatMap(({ entries }) => Object.keys(entries)).filter((name) => !fieldsOf(path).has(name));
+  assert.equal(missing(HTTP_ROUTES.chatCompletions, ChatCompletionSchema, SamplingSchema), []);
+  assert.equal(missing(CONTROL_ROUTES.generate, GenerateRequestSchema), []);
+  for (const [path, ...schemas] of [
+    [HTTP_ROUTES.embeddings, EmbeddingsFieldsSchema, EmbedRequestSchema],
+    [HTTP_ROUTES.rerank, RerankFieldsSchema, RerankRequestSchema],
+    [HTTP_ROUTES.rerankV1, RerankFieldsSchema, RerankRequestSchema],
+    [HTTP_ROUTES.rerankV2, RerankFieldsSchema, RerankRequestSchema],
+  ] as const)
+    assert.equal(
+      missing(path, ...schemas).filter((name) => !others.includes(name)),
+      [],
+      path,
+    );
+});
+
+test('every message with fields that svc.v1.Inference takes has valid examples', () => {
+  for (const { type } of METHODS.filter(({ path }) => path.startsWith('/svc.v1.Inference/')))
+    assert.ok((VALID[type]?.length ?? 0) > 0, type);
+});
 
 test('a case is reproducible from its seed and number', () => {
   const bytes = (index: number): Buffer => requestBytes(new Random(SEED, index));

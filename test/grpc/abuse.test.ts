@@ -33,8 +33,15 @@ test.after.each(() => {
 });
 const start = starter(test);
 
-async function openSession({ address }: ScriptedGrpc, settings: object = {}): Promise<ClientHttp2Session> {
-  const session = connectHttp2(`http://${address}`, { settings });
+async function openSession(
+  { address, port }: ScriptedGrpc,
+  settings: object = {},
+  localAddress = '127.0.0.1',
+): Promise<ClientHttp2Session> {
+  const session = connectHttp2(`http://${address}`, {
+    settings,
+    createConnection: () => connectTcp({ port, host: '127.0.0.1', localAddress }),
+  });
   sessions.push(session);
   session.on('error', () => undefined);
   await once(session, 'remoteSettings');
@@ -169,6 +176,35 @@ test('a complete message without end of stream: its slot and bytes time out and 
   await Promise.all(ends);
   for await (const _ of client.stream('Inference/Generate', REQUEST));
   assert.is(grpc.backend.requests.length, 1, 'nothing was answered that was not complete');
+});
+
+test('one address cannot hold all places of arriving requests', async () => {
+  const grpc = await start({ grpc: { arriving: 4 } });
+  const statusOf = async (stream: ClientHttp2Stream): Promise<unknown> => {
+    const [headers] = (await once(stream.resume(), 'response')) as [Record<string, unknown>];
+    return headers['grpc-status'] ?? 'answered';
+  };
+  const greedy = await openSession(grpc);
+  const held = Array.from({ length: 3 }, () => call(greedy, GENERATE));
+  for (const stream of held) stream.write(framed(encode(REQUEST)));
+  const busy = String(status.RESOURCE_EXHAUSTED);
+  await waitFor('three places to be taken', async () => {
+    const extra = call(greedy, HEALTH);
+    extra.end(framed(Buffer.alloc(0)));
+    return (await statusOf(extra)) === busy;
+  });
+
+  const other = await openSession(grpc, {}, '127.0.0.2');
+  const asked = call(other, HEALTH);
+  asked.end(framed(Buffer.alloc(0)));
+  assert.is(await statusOf(asked), 'answered', 'the last place is left to others');
+
+  held[0]!.close();
+  await waitFor('the place to be given back', async () => {
+    const again = call(greedy, HEALTH);
+    again.end(framed(Buffer.alloc(0)));
+    return (await statusOf(again)) === 'answered';
+  });
 });
 
 test('bytes of arriving requests count towards the total limit', async () => {

@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError, type ErrorCode } from '../../src/protocol/errors.ts';
 import { makeGate } from '../support/gate.ts';
@@ -323,9 +324,16 @@ test('a client that reads slowly gets everything, with back-pressure on the back
     for (; produced < 400; produced += 1) yield text(piece);
     yield FINISH;
   };
+  const sockets: Socket[] = [];
+  listener.server.on('connection', (socket: Socket) => sockets.push(socket));
   const res = await open(listener, PATH, { body: { messages: MESSAGES, stream: true } });
-  await sleep(300);
-  const early = produced;
+  // Nothing moves any more: neither this process nor the kernel takes another piece.
+  let early = -1;
+  await waitFor('the buffers to be full', async () => {
+    early = produced;
+    for (let turn = 0; turn < 200; turn += 1) await new Promise(setImmediate);
+    return early === produced && (produced === 400 || sockets.some(({ writableNeedDrain }) => writableNeedDrain));
+  });
   assert.ok(early < 200, `${String(early)} pieces of 400 were produced for a reader that reads nothing`);
   let length = 0;
   for await (const chunk of res) length += (chunk as Buffer).length;

@@ -1,6 +1,9 @@
 /** A model trained for 131,072 tokens, without any setting: long prompts just work, and short ones cost little. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { DoctorRecord } from '../../src/protocol/doctor.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -28,7 +31,7 @@ test.after(async () => {
 interface Answer {
   readonly choices?: readonly { readonly finish_reason: string }[];
   readonly usage?: { readonly prompt_tokens: number; readonly completion_tokens: number };
-  readonly error?: { readonly code: string; readonly message: string; readonly hint?: string };
+  readonly error?: { readonly code: string; readonly message: string; readonly hint?: string; readonly param?: string };
   readonly data?: readonly { readonly id: string; readonly max_model_len: number }[];
 }
 
@@ -87,6 +90,39 @@ test('a prompt beyond the trained length is refused with both numbers, and the h
   assert.is(json.error?.code, 'context_length_exceeded');
   assert.match(json.error?.message ?? '', /\d{5,6} tokens.* 131072$/);
   assert.match(json.error?.hint ?? '', /was trained for this length/);
+});
+
+test('a request for a longer context than the trained one is refused with both numbers', async () => {
+  const { status, json } = await chat(20, { context_length: TRAINED + 1 });
+  assert.equal([status, json.error?.param], [400, 'context_length']);
+  assert.is(json.error?.message, 'context_length is 131073, but long was trained for 131072 tokens');
+  assert.match(json.error?.hint ?? '', /ask for at most 131072/);
+  assert.is((await chat(20, { context_length: TRAINED })).status, 200);
+
+  const load = await svc(['model', 'load', 'builtin', '--context', '4096'], { home });
+  assert.is(load.code, 2);
+  assert.match(load.stderr, /context_length is 4096, but builtin was trained for 2048 tokens/);
+  assert.is((await svc(['model', 'load', 'builtin', '--context', '2048'], { home })).code, 0);
+});
+
+test('a configured context longer than the trained one is used, with a warning in the log and in doctor', async () => {
+  const settings = { models: { far: { from: 'builtin', context_length: 4096 } } };
+  mkdirSync(join(home.dir, 'config'), { recursive: true });
+  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify(settings));
+  await daemon.client.reload();
+  assert.is((await chat(20, { model: 'far', context_length: 4096 })).status, 200);
+  assert.is((await chat(20, { model: 'far', context_length: 4097 })).status, 400);
+  const warning = daemon.log.find(
+    ({ msg }) => msg === 'the configured context is longer than the model was trained for',
+  );
+  assert.equal(
+    [warning?.level, warning?.['context_length'], warning?.['trained_context_length']],
+    ['warn', 4096, 2048],
+  );
+  const { checks } = JSON.parse((await svc(['doctor', '--offline', '--json'], { home })).stdout) as DoctorRecord;
+  const store = checks.find(({ name }) => name === 'model_store');
+  assert.is(store?.status, 'warn');
+  assert.match(store?.detail ?? '', /far: the config sets a context of 4096, it was trained for 2048 tokens/);
 });
 
 test('a key without the scope admin may send a long prompt, but not ask for a context', async () => {

@@ -5,23 +5,33 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import type * as v from 'valibot';
 import { addKey } from '../../src/home/key-file.ts';
+import { CONTROL, PUBLIC } from '../../src/daemon/http/routes.ts';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { EmbedRequestSchema } from '../../src/protocol/embed.ts';
 import { GenerateRequestSchema, MessageSchema } from '../../src/protocol/generate.ts';
 import { EmbeddingsFieldsSchema } from '../../src/protocol/openai-embeddings.ts';
 import { ResponseFormatSchema } from '../../src/protocol/openai-format.ts';
 import { ChatCompletionSchema } from '../../src/protocol/openai-request.ts';
+import { RerankFieldsSchema } from '../../src/protocol/rerank/cohere-rerank.ts';
+import { RerankRequestSchema } from '../../src/protocol/rerank/rerank.ts';
 import { startUpstream, type Upstream } from '../backends/cloud/upstream.ts';
 import { connectTo, definitions, failureOf } from '../grpc/scripted.ts';
 import { ask, type To } from '../http/ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
-import { planted, plantedMessages } from './planted.ts';
+import { modelPath } from '../support/native-engine.ts';
+import { svc } from '../support/svc.ts';
+import { planted, plantedMessages, plantedSchemas } from './planted.ts';
 
 const TEXT = `canary-text-${randomBytes(8).toString('hex')}`;
+/** As base64, in which no hyphen may stand. */
+const PLAIN = TEXT.replaceAll('-', '');
+const PROTOCOL = fileURLToPath(new URL('../../src/protocol', import.meta.url));
 const HELLO = [{ role: 'user', content: 'hi' }];
 /** Maximum length of a log line, including JSON overhead. */
 const LINE_LENGTH = 17 * 1024;
@@ -38,6 +48,7 @@ test.before.each(async (context) => {
   mkdirSync(join(context.home.dir, 'config'), { recursive: true });
   const provider = { kind: 'openai_compatible', base_url: `${context.upstream.url}/v1`, default_model: 'm' };
   writeFileSync(join(context.home.dir, 'config', 'config.json'), JSON.stringify({ providers: { mine: provider } }));
+  await svc(['model', 'add', modelPath('tiny-rank'), '--name', 'ranker'], { home: context.home });
   context.daemon = await spawnDaemon(context.home, {
     // Model names with planted text must not reach a real hub.
     env: { SVC_LOG_LEVEL: 'trace', HF_ENDPOINT: 'http://127.0.0.1:9', HF_HUB_OFFLINE: '1' },
@@ -63,7 +74,8 @@ function expectNone({ home, daemon }: { home: Home; daemon: DaemonProcess }): vo
     ['standard error', [...daemon.stray, ...daemon.log.map((line) => JSON.stringify(line))].join('\n')] as const,
   ];
   for (const [name, text] of written) {
-    const at = text.toLowerCase().indexOf(TEXT);
+    const lower = text.toLowerCase();
+    const at = Math.max(lower.indexOf(TEXT), lower.indexOf(PLAIN));
     assert.is(at, -1, `${name}: …${text.slice(Math.max(0, at - 300), at + 100)}…`);
     if (name !== 'daemon.log') continue;
     const longest = Math.max(...text.split('\n').map((line) => line.length));
@@ -77,7 +89,7 @@ async function sendAll(to: To, path: string, bodies: Iterable<unknown>): Promise
   return statuses;
 }
 
-function* openAiBodies(): Generator<object, void, undefined> {
+function* chatBodies(): Generator<object, void, undefined> {
   for (const body of planted(ChatCompletionSchema, TEXT)) {
     if (typeof body !== 'object') continue;
     const { messages = HELLO } = body as { messages?: unknown };
@@ -87,23 +99,70 @@ function* openAiBodies(): Generator<object, void, undefined> {
     yield { max_tokens: 1, messages: HELLO, response_format };
   for (const name of ['grammar', 'json_schema', 'functions', 'modalities', 'user'])
     for (const value of [TEXT, { [TEXT]: TEXT }, [TEXT]]) yield { max_tokens: 1, messages: HELLO, [name]: value };
-  for (const message of planted(MessageSchema, TEXT)) {
+  for (const message of [...planted(MessageSchema, TEXT), ...WIRE_MESSAGES]) {
     yield { max_tokens: 1, messages: [message] };
     yield { max_tokens: 1, messages: [message], route: 'provider:mine' };
   }
 }
 
+/** Parts and results as OpenAI's clients send them; MessageSchema has ours. */
+const WIRE_MESSAGES: readonly object[] = [
+  ...[
+    { type: TEXT, text: TEXT },
+    { type: 'image_url', image_url: { url: TEXT, detail: TEXT } },
+    { type: 'image_url', image_url: { url: `https://a.example/${TEXT}` } },
+    { type: 'image_url', image_url: { url: `data:image/png;base64,${PLAIN}` } },
+    { type: 'image_url', image_url: { url: `data:${TEXT};base64,aGVsbG8=` } },
+    { type: 'input_audio', input_audio: { data: PLAIN, format: 'wav' } },
+    { type: 'input_audio', input_audio: { data: TEXT, format: TEXT } },
+  ].map((part) => ({ role: 'user', content: [part] })),
+  {
+    role: 'assistant',
+    content: null,
+    tool_calls: [{ id: TEXT, type: 'function', function: { name: TEXT, arguments: TEXT } }],
+  },
+  { role: 'tool', content: TEXT, tool_call_id: TEXT },
+];
+
+/** `start` and each planted body over it, for local models that can answer and for a provider. */
+function bodiesOver(start: object, schemas: readonly v.GenericSchema[]): object[] {
+  const bodies = schemas.flatMap((schema) => [...planted(schema, TEXT)]);
+  return bodies.map((body) => ({ ...start, ...(body as object) }));
+}
+
+function rerankBodies(): object[] {
+  const schemas = [RerankRequestSchema, RerankFieldsSchema];
+  const text = { query: 'hi', documents: ['a'] };
+  return [
+    { ...text, model: 'ranker', query: TEXT, documents: [TEXT, { text: TEXT }], return_documents: true },
+    ...[TEXT, [TEXT], { [TEXT]: TEXT }].map((rank_fields) => ({ ...text, rank_fields })),
+    ...[{ ...text, model: 'ranker' }, text, { ...text, route: 'provider:mine' }].flatMap((start) =>
+      bodiesOver(start, schemas),
+    ),
+  ];
+}
+
+/** Bodies for each route of PUBLIC that has one. */
+const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
+  [HTTP_ROUTES.chatCompletions]: chatBodies,
+  [HTTP_ROUTES.embeddings]: () => bodiesOver({ input: 'hi' }, [EmbedRequestSchema, EmbeddingsFieldsSchema]),
+  [HTTP_ROUTES.rerankV1]: rerankBodies,
+  [HTTP_ROUTES.rerankV2]: rerankBodies,
+  [HTTP_ROUTES.rerank]: rerankBodies,
+  [HTTP_ROUTES.ollamaPull]: () => [{ model: TEXT }, { name: `hf:o/${TEXT}` }, { model: `h:1/o/${TEXT}` }],
+};
+
 test('text in requests over HTTP and the control socket is not logged', async (context) => {
   const { daemon, port } = context;
   const control = { socketPath: daemon.socketPath };
-  const chats = await sendAll({ port }, HTTP_ROUTES.chatCompletions, openAiBodies());
-  for (const status of [200, 400, 404]) assert.ok(chats.includes(status), String(status));
-  const embeddings = [...planted(EmbedRequestSchema, TEXT), ...planted(EmbeddingsFieldsSchema, TEXT)];
-  await sendAll(
-    { port },
-    HTTP_ROUTES.embeddings,
-    embeddings.map((body) => ({ input: 'hi', ...(body as object) })),
-  );
+  for (const { method, path, scope } of PUBLIC) {
+    if (method !== 'POST' || scope === 'admin_key') continue;
+    const bodies = BODIES[path];
+    assert.ok(bodies, `no bodies for ${path}`);
+    const statuses = await sendAll({ port }, path, bodies());
+    const all = path === HTTP_ROUTES.embeddings ? [400, 404] : [200, 400, 404];
+    for (const status of all) assert.ok(statuses.includes(status), `${path}: ${String(status)}`);
+  }
   const generations = [...planted(GenerateRequestSchema, TEXT)].map((body) => ({ max_tokens: 1, ...(body as object) }));
   await sendAll(control, CONTROL_ROUTES.generate, generations);
   await sendAll(
@@ -111,21 +170,57 @@ test('text in requests over HTTP and the control socket is not logged', async (c
     CONTROL_ROUTES.generate,
     generations.map((body) => ({ ...body, route: 'provider:mine' })),
   );
-  for (const route of Object.values(CONTROL_ROUTES)) {
+  for (const { method, path } of CONTROL) {
     // The following requests need a running daemon.
-    if (route === CONTROL_ROUTES.stop || route === CONTROL_ROUTES.generate) continue;
-    for (const name of ['model', 'provider', 'key', 'sha256', 'hub', 'drain', 'keep_alive_seconds'])
-      await sendAll(control, route, [{ [name]: TEXT }, { model: `hf:o/${TEXT}`, provider: TEXT, key: TEXT }]);
+    if (method !== 'POST' || path === CONTROL_ROUTES.stop || path === CONTROL_ROUTES.generate) continue;
+    for (const name of ['model', 'provider', 'key', 'sha256', 'hub', 'drain', 'keep_alive_seconds', 'context_length'])
+      await sendAll(control, path, [{ [name]: TEXT }, { model: `hf:o/${TEXT}`, provider: TEXT, key: TEXT }]);
   }
   const { key } = await addKey(join(context.home.dir, 'data', 'keys.json'), 'deploy', 'admin');
-  const pulls = [{ model: TEXT }, { name: `hf:o/${TEXT}` }, { model: `h:1/o/${TEXT}` }];
-  for (const body of pulls) await ask({ port }, HTTP_ROUTES.ollamaPull, { body, headers: { 'x-api-key': key } });
-  for (const path of [`/v1/models/${TEXT}`, `/readyz/${TEXT}`, `/readyz?exclude=${TEXT}`, `/${TEXT}`]) {
-    await ask({ port }, path, { headers: { 'x-api-key': key } });
-    await ask(control, path);
+  const headers = { 'x-api-key': key };
+  for (const { method, path, scope } of PUBLIC) {
+    if (method !== 'POST' || scope !== 'admin_key') continue;
+    const bodies = BODIES[path];
+    assert.ok(bodies, `no bodies for ${path}`);
+    for (const body of bodies()) await ask({ port }, path, { body, headers });
   }
+  for (const { method, path } of [...PUBLIC, ...CONTROL]) {
+    if (method !== 'GET') continue;
+    for (const asked of [path.replace('*', TEXT), `${path}?exclude=${TEXT}&${TEXT}`]) {
+      await ask({ port }, asked, { headers });
+      await ask(control, asked);
+    }
+  }
+  await ask({ port }, `/${TEXT}`, { headers });
   expectNone(context);
 });
+
+test('every exported schema of requests is planted', async () => {
+  const names = new Map<unknown, string>();
+  for (const file of readdirSync(PROTOCOL, { recursive: true, encoding: 'utf8' })) {
+    if (!file.endsWith('.ts')) continue;
+    const exported = (await import(pathToFileURL(join(PROTOCOL, file)).href)) as Readonly<Record<string, unknown>>;
+    for (const [name, value] of Object.entries(exported)) if (name.endsWith('Schema')) names.set(value, name);
+  }
+  assert.ok(names.size > 10);
+  assert.equal(
+    [...names].filter(([schema]) => !plantedSchemas.has(schema)).map(([, name]) => name),
+    [],
+  );
+});
+
+/** Valid requests of the messages that the methods of svc.v1 take, to be planted in. */
+const STARTS: Readonly<Record<string, readonly object[]>> = {
+  GenerateRequest: [
+    { messages: HELLO, max_tokens: 1 },
+    { messages: HELLO, max_tokens: 1, route: 'provider:mine' },
+  ],
+  EmbedRequest: [{ input: [{ text: 'hi' }] }],
+  RerankRequest: [
+    { query: 'hi', documents: ['a'] },
+    { query: 'hi', documents: ['a'], model: 'ranker' },
+  ],
+};
 
 test('text in requests over gRPC is not logged', async (context) => {
   const { grpc } = await context.daemon.client.status();
@@ -140,14 +235,21 @@ test('text in requests over gRPC is not logged', async (context) => {
         ),
       );
     };
-    const asked = [...plantedMessages(definitions, 'svc.v1.GenerateRequest', TEXT)];
-    for (const route of [undefined, 'provider:mine'])
-      for (const request of asked)
-        await outcome(
-          client.stream('Inference/Generate', { messages: HELLO, max_tokens: 1, ...(route && { route }), ...request }),
-        );
-    for (const request of plantedMessages(definitions, 'svc.v1.EmbedRequest', TEXT))
-      await outcome(client.unary('Inference/Embed', { input: [{ text: 'hi' }], ...request }));
+    for (const service of ['Inference', 'Runtime'])
+      for (const [method, { requestType, responseStream }] of Object.entries(
+        definitions.service(`svc.v1.${service}`),
+      )) {
+        const { name } = requestType.type as { readonly name: string };
+        const call = `${service}/${method}`;
+        const requests = [...plantedMessages(definitions, `svc.v1.${name}`, TEXT)];
+        const starts = STARTS[name];
+        assert.ok(requests.length === 0 || starts, `no valid ${name}`);
+        for (const start of starts ?? [])
+          for (const request of requests) {
+            const whole = { ...start, ...request };
+            await outcome(responseStream ? client.stream(call, whole) : client.unary(call, whole));
+          }
+      }
     for (const reason of ['OK', 'INVALID_REQUEST', 'MODEL_NOT_FOUND', 'NOT_FOUND'])
       assert.ok(reasons.has(reason), `${reason} of ${[...reasons].join(' ')}`);
     expectNone(context);

@@ -21,12 +21,16 @@ interface Schema {
 /** Prefixes of names; the rest of a name is client text. */
 const BEGINNINGS = ['', 'provider:', 'mine/', 'file:', 'hf:owner/', 'https://'];
 
+/** Schemas that values were planted for, with all that they are made of. */
+export const plantedSchemas = new Set<unknown>();
+
 /** Yields values for `schema`, each with `text` in one place and otherwise minimal. */
 export function* planted(schema: v.GenericSchema, text: string): Generator<unknown, void, undefined> {
   yield* within(schema, text);
 }
 
 function* within(schema: Schema, text: string): Generator<unknown, void, undefined> {
+  plantedSchemas.add(schema);
   switch (schema.type) {
     case 'object':
     case 'loose_object': {

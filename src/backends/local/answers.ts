@@ -104,13 +104,14 @@ export class Answers {
   ): Borrowed {
     // These affect all clients: only an admin may reload a model with a longer context or shorten its keep-alive.
     const mayChange = caller.scope === 'admin';
-    const lease = this.#options.pool.acquire(this.#options.engineModelOf(model), model.id, shareOf(caller));
+    const engineModel = this.#options.engineModelOf(model);
+    const length = contextOf(context_length, engineModel);
+    const lease = this.#options.pool.acquire(engineModel, model.id, shareOf(caller));
     const { engine } = lease;
     if (model.default) {
       engine.keep();
       lease.keepAlive(Infinity);
     }
-    const length = atMost(context_length, model);
     return {
       engine,
       model: model.id,
@@ -145,7 +146,19 @@ export function toMilliseconds(seconds: number): number {
   return seconds < 0 ? Infinity : seconds * 1000;
 }
 
-/** Clamps to the training context length: a longer context is of no use. */
-export function atMost(contextLength: number | undefined, { context_length: trained }: ModelRecord): number {
-  return Math.min(contextLength ?? 0, trained ?? Infinity);
+/**
+ * Returns the minimum context length of a request or load, in tokens; 0: none was asked for. Throws INVALID_REQUEST if
+ * it is longer than the model was trained for, and than the config has set.
+ */
+export function contextOf(asked: number | undefined, { id, context_length: trained, load }: EngineModel): number {
+  const longest = Math.max(trained ?? Infinity, load.context_length ?? 0);
+  if (asked === undefined || asked <= longest) return asked ?? 0;
+  throw new SvcError(
+    'INVALID_REQUEST',
+    `context_length is ${String(asked)}, but ${id} was trained for ${String(trained)} tokens`,
+    {
+      hint: `omit context_length, ask for at most ${String(longest)}, or use a model that was trained for more`,
+      param: 'context_length',
+    },
+  );
 }

@@ -26,7 +26,7 @@ import type { RerankEvent, RerankRequest } from '../../protocol/rerank/rerank.ts
 import type { LoadEvent, LoadWishes } from '../../protocol/routes.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
-import { Answers, atMost, toMilliseconds } from './answers.ts';
+import { Answers, contextOf, toMilliseconds } from './answers.ts';
 import { engineStatus, type EngineStatus } from './engine-status.ts';
 import { draftPathFor } from './draft-model.ts';
 import { engineModelOf, type EngineModel } from './engine-model.ts';
@@ -203,12 +203,14 @@ export class LocalBackend implements Backend {
     { context_length, keep_alive_seconds = -1, pin = false }: LoadWishes = {},
   ): AsyncGenerator<LoadEvent, void, undefined> {
     const model = await this.#findFor(name, signal);
-    const lease = this.#pool.acquire(this.#engineModelOf(model), model.id, shareOf(CONTROL_CALLER));
+    const engineModel = this.#engineModelOf(model);
+    const length = contextOf(context_length, engineModel);
+    const lease = this.#pool.acquire(engineModel, model.id, shareOf(CONTROL_CALLER));
     const left = new AbortController();
     try {
       const { engine } = lease;
       engine.forgive();
-      const ready = engine.ready(AbortSignal.any([signal, left.signal]), atMost(context_length, model));
+      const ready = engine.ready(AbortSignal.any([signal, left.signal]), length);
       for (let told = -1; !(await settlesWithin(ready, LOAD_PROGRESS_MS));) {
         if (engine.fraction === told) continue;
         told = engine.fraction;

@@ -97,6 +97,11 @@ export class Residency {
     const { pool } = this.#options;
     const { id, context_length: trained } = engine.model;
     const wish = { model: id, options, trained, atLeast: engine.wantedContext };
+    const { context_length } = options;
+    if (trained !== null && (context_length ?? 0) > trained) {
+      const facts = { model: id, context_length, trained_context_length: trained };
+      this.#options.log.warn(facts, 'the configured context is longer than the model was trained for');
+    }
     for (;;) {
       signal.throwIfAborted();
       const changed = this.#changed.promise;

@@ -70,6 +70,7 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
   const models = await checkModels(paths, {
     modelsDir,
     names: modelNamesIn(config.models),
+    engine: config.engine,
     daemonServes: daemon.serves,
     engineWorks: engine.works,
   });

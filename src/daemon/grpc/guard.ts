@@ -12,7 +12,9 @@ import {
   type ServerInterceptor,
 } from '@grpc/grpc-js';
 import type { Definitions } from '../../grpc/definitions.ts';
-import type { Caller } from '../../protocol/caller.ts';
+import { networkOf } from '../../net/ip-address.ts';
+import { Shares } from '../../net/shares.ts';
+import { shareOf, type Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { isOurHost } from '../http/access.ts';
@@ -41,12 +43,17 @@ type HandOn = (message: object) => void;
 /** State that all calls share. */
 interface Shared extends GuardOptions {
   readonly budget: BodyBudget;
-  /** Number of calls whose request is not complete yet. */
-  arriving: number;
+  /** Calls whose request is not complete yet, by API key, or by address where no key is needed. */
+  readonly arriving: Shares;
 }
 
 export function guard(options: GuardOptions): ServerInterceptor {
-  const shared: Shared = { ...options, budget: { left: options.limits.requestsBytes }, arriving: 0 };
+  const { limits } = options;
+  const shared: Shared = {
+    ...options,
+    budget: { left: limits.requestsBytes },
+    arriving: new Shares(limits.arriving),
+  };
   return (method, call) => new GuardedCall(shared, method, call).intercept();
 }
 
@@ -58,7 +65,8 @@ class GuardedCall {
   readonly #startedAt = performance.now();
   readonly #stream: Streams['current'];
   readonly #share: BodyShare;
-  #timer: NodeJS.Timeout | null = null;
+  /** While the request arrives. */
+  #arrival: { readonly share: string; readonly timer: NodeJS.Timeout } | null = null;
   #ended = false;
   #caller: Caller | null = null;
   #request: { readonly bytes: Buffer; readonly handOn: HandOn } | null = null;
@@ -124,13 +132,20 @@ class GuardedCall {
   #admit(metadata: Metadata, next: (metadata: Metadata) => void): void {
     const { limits } = this.#shared;
     if (this.#ended) return;
-    if (this.#shared.arriving >= limits.arriving) throw new SvcError('BUSY', 'too many requests are arriving');
-    this.#shared.arriving += 1;
-    this.#timer = setTimeout(() => {
+    const share = this.#arrivalShare();
+    if (!this.#shared.arriving.take(share)) throw new SvcError('BUSY', 'too many requests are arriving');
+    const timer = setTimeout(() => {
       this.#run(() => this.#refuse(new SvcError('TIMEOUT', 'the request took too long to arrive')));
     }, limits.requestMs);
+    this.#arrival = { share, timer };
     metadata.set(ID_KEY, this.#id);
     next(metadata);
+  }
+
+  #arrivalShare(): string {
+    if (this.#caller !== null) return shareOf(this.#caller);
+    const { remoteAddress } = this.#call.getConnectionInfo();
+    return `address:${remoteAddress === undefined ? '' : networkOf(remoteAddress)}`;
   }
 
   #receive(bytes: Buffer, handOn: HandOn): void {
@@ -201,10 +216,11 @@ class GuardedCall {
 
   /** The request is complete, or the call has ended: stops its timer. */
   #arrived(): void {
-    if (this.#timer === null) return;
-    clearTimeout(this.#timer);
-    this.#timer = null;
-    this.#shared.arriving -= 1;
+    if (this.#arrival === null) return;
+    const { share, timer } = this.#arrival;
+    clearTimeout(timer);
+    this.#arrival = null;
+    this.#shared.arriving.giveBack(share);
   }
 }
 

@@ -1,8 +1,9 @@
 /** The cloud backend: framing, aborts, queue, keys, model lists and health. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/protocol/errors.ts';
+import type { GenerateEvent } from '../../../src/protocol/generate.ts';
 import { rejection } from '../../support/errors.ts';
+import { makeGate, type Gate } from '../../support/gate.ts';
 import { startStopwatch, type Stopwatch } from '../../support/stopwatch.ts';
 import { waitFor } from '../../support/wait.ts';
 import { collect, context } from '../conformance.ts';
@@ -45,6 +46,9 @@ test('connections are kept alive and reused', async ({ upstream, open }) => {
   }
   assert.is(upstream.connections(), 1);
 });
+
+/** Opened when the client has the text, and the finish in the same chunk. */
+let heard: Gate;
 
 /** Ways to frame a stream that do not change the answer. */
 const FRAMINGS: Readonly<Record<string, Script>> = {
@@ -90,7 +94,7 @@ const FRAMINGS: Readonly<Record<string, Script>> = {
   },
   'a reset after the finish': async (turn) => {
     await turn.event(chunk({ content: 'Grüße, 世界 👩‍👩‍👧' }, 'stop'));
-    await sleep(20);
+    await heard.opened;
     turn.reset();
   },
   'not streamed, as one JSON document': (turn) =>
@@ -102,8 +106,13 @@ const FRAMINGS: Readonly<Record<string, Script>> = {
 };
 for (const [name, script] of Object.entries(FRAMINGS)) {
   test(`the framing does not change the answer: ${name}`, async ({ upstream, open }) => {
+    heard = makeGate();
     upstream.script(script);
-    const events = await answer(open());
+    const events: GenerateEvent[] = [];
+    for await (const event of open().backend.generate(ask(), context())) {
+      events.push(event);
+      if (event.type === 'text') heard.open();
+    }
     assert.is(textOf(events), 'Grüße, 世界 👩‍👩‍👧');
     assert.is(finishOf(events).reason, 'stop');
     assert.equal(

@@ -1,9 +1,9 @@
 /** The cloud backend against servers that refuse, fail, stall or cut their answers. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { ErrorCode } from '../../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../../src/protocol/generate.ts';
 import { rejection } from '../../support/errors.ts';
+import { makeGate, type Gate } from '../../support/gate.ts';
 import { waitFor } from '../../support/wait.ts';
 import { context } from '../conformance.ts';
 import { textOf } from '../local-support.ts';
@@ -131,6 +131,9 @@ test('the hints name the command to run next', async ({ upstream, open }) => {
   assert.match(model ?? '', /svc provider models acme/);
 });
 
+/** Opened when the client has the first text. */
+let heard: Gate;
+
 /** Answers that break off after the first text. */
 const CUTS: Readonly<Record<string, Script>> = {
   'an end without a finish': async (turn) => {
@@ -149,7 +152,7 @@ const CUTS: Readonly<Record<string, Script>> = {
   },
   'a reset': async (turn) => {
     await turn.event(chunk({ content: 'Hel' }));
-    await sleep(20);
+    await heard.opened;
     turn.reset();
   },
   silence: (turn) => turn.event(chunk({ content: 'Hel' })),
@@ -176,12 +179,16 @@ const CUTS: Readonly<Record<string, Script>> = {
 };
 for (const [name, script] of Object.entries(CUTS)) {
   test(`cut off: ${name}`, async ({ upstream, open }) => {
+    heard = makeGate();
     upstream.script(script);
     const events: GenerateEvent[] = [];
     const error = await rejection(
       async () => {
         const { backend } = open({ idleTimeoutMs: 300 });
-        for await (const event of backend.generate(ask(), context())) events.push(event);
+        for await (const event of backend.generate(ask(), context())) {
+          events.push(event);
+          if (event.type === 'text') heard.open();
+        }
       },
       'PROVIDER_FAILED',
       /^acme: /,

@@ -3,6 +3,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:http2';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { LIMITS } from '../../../src/daemon/grpc/limits.ts';
+import { mostOfOneShare } from '../../../src/net/shares.ts';
 import { ask } from '../../http/ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
 import { makeHome, type Home } from '../../support/home.ts';
@@ -13,8 +15,8 @@ const MIB = 1024 * 1024;
 /** Allowed memory growth: 64 arriving requests, and garbage that is not collected yet. */
 const MEMORY_BYTES = 500 * MIB;
 const PATIENT = { timeoutMs: 60_000, intervalMs: 200 };
-/** Maximum number of calls that may be arriving at once. */
-const PLACES = 64;
+/** Maximum number of calls of one address that may be arriving at once. */
+const PLACES = mostOfOneShare(LIMITS.arriving);
 /** Tolerance for descriptors that the daemon opens and closes by itself. */
 const SPARE_DESCRIPTORS = 8;
 /** Failures that a request can cause legitimately. */

@@ -15,29 +15,75 @@ const PATIENCE_MS = 300;
 /** Allowed statuses: an unreachable registry or a model that is not loaded is not a fault of svc. */
 const ALLOWED = [502, 503, 504];
 
-const CHAT = {
+/** As in SamplingSchema, without logit_bias: each door has its own form of it. */
+const SAMPLING = {
+  temperature: 0.5,
+  dynatemp_range: 0.1,
+  dynatemp_exponent: 1.5,
+  top_k: 10,
+  typical_p: 0.9,
+  top_p: 0.9,
+  min_p: 0.1,
+  xtc_probability: 0.5,
+  xtc_threshold: 0.2,
+  mirostat: 2,
+  mirostat_tau: 4,
+  mirostat_eta: 0.2,
+  repeat_penalty: 1.1,
+  repeat_last_n: 32,
+  frequency_penalty: 0.5,
+  presence_penalty: 0.5,
+  dry_multiplier: 0.8,
+  dry_base: 1.75,
+  dry_allowed_length: 2,
+  dry_penalty_last_n: 64,
+  dry_sequence_breakers: ['\n', '*'],
+  seed: 1,
+};
+
+/** The fields that OpenAI's requests and ours have in common. */
+const SAME = {
   model: 'tiny',
+  stop: ['x'],
+  truncate: true,
+  repetition_guard: 'warn',
+  reasoning_effort: 'low',
+  reasoning_budget_tokens: 1,
+  chat_template_kwargs: { enable_thinking: false, a: [{ b: null }] },
+  parallel_tool_calls: false,
+  route: 'local',
+  fallback: false,
+  priority: 'batch',
+  context_length: 1,
+  store: false,
+};
+
+const CHAT = {
+  ...SAME,
   messages: [
     { role: 'system', content: 'a' },
     {
       role: 'user',
       content: [
         { type: 'text', text: 'b' },
-        { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } },
+        { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==', detail: 'low' } },
+        { type: 'image_url', image_url: { url: 'https://a.example/b.png' } },
+        { type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } },
       ],
     },
     {
       role: 'assistant',
       content: null,
+      reasoning_content: 'g',
       tool_calls: [{ id: 'c', type: 'function', function: { name: 'd', arguments: '{}' } }],
     },
     { role: 'tool', content: 'e', tool_call_id: 'c' },
   ],
+  max_tokens: 1,
   max_completion_tokens: 1,
+  n: 2,
   stream: false,
-  stop: ['x'],
-  temperature: 0.5,
-  seed: 1,
+  ...SAMPLING,
   logprobs: true,
   top_logprobs: 2,
   logit_bias: { '1': 2 },
@@ -45,20 +91,70 @@ const CHAT = {
     type: 'json_schema',
     json_schema: { name: 'f', schema: { type: 'object', properties: { a: { enum: [1] } } } },
   },
-  tools: [{ type: 'function', function: { name: 'd', parameters: { type: 'object' } } }],
-  tool_choice: 'auto',
+  tools: [
+    { type: 'function', function: { name: 'd', description: 'h', strict: true, parameters: { type: 'object' } } },
+  ],
+  tool_choice: { type: 'function', function: { name: 'd' } },
   stream_options: { include_usage: true },
+  keep_alive: '5m',
+  // Not supported: ignored, or refused by name.
+  lora: [{ id: 0, scale: 0.5 }],
+  functions: [],
+  modalities: ['text'],
 };
 
+/** Reaches the backend when it is not damaged. */
+const PLAIN = { messages: [{ role: 'user', content: 'a' }], max_tokens: 1 };
+
 const GENERATE = {
-  model: 'tiny',
-  messages: [{ role: 'user', content: 'a' }],
+  ...SAME,
+  messages: [
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'a' },
+        { type: 'image', media_type: 'image/png', data: 'AA==' },
+        { type: 'image_url', url: 'https://a.example/b.png' },
+        { type: 'audio', media_type: 'audio/wav', data: 'AA==' },
+      ],
+    },
+    { role: 'assistant', content: '', reasoning: 'b', tool_calls: [{ id: 'c', name: 'd', arguments: '{}' }] },
+    { role: 'tool', content: 'e', tool_call_id: 'c' },
+  ],
   max_tokens: 1,
-  sampling: { temperature: 0.5, logit_bias: [[1, 2]] },
-  stop: ['x'],
-  format: { type: 'json_schema', schema: { type: 'object' } },
+  sampling: { ...SAMPLING, logit_bias: [[1, 2]] },
+  format: { type: 'json_schema', schema: { type: 'object' }, name: 'f', strict: true },
+  tools: [{ name: 'd', description: 'h', strict: null, parameters: { type: 'object' } }],
+  tool_choice: { name: 'd' },
+  logprobs: 2,
+  keep_alive_seconds: 60,
+  timeout_ms: 1000,
+};
+
+const EMBED = {
+  model: 'tiny',
+  input: ['a', [1, 2]],
+  encoding_format: 'base64',
+  dimensions: 4,
+  truncate: true,
   route: 'local',
-  fallback: false,
+  context_length: 1,
+  keep_alive: -1,
+  user: 'b',
+};
+
+const RERANK = {
+  model: 'tiny',
+  query: 'a',
+  documents: ['b', { text: 'c' }],
+  top_n: 1,
+  return_documents: true,
+  max_tokens_per_doc: 8,
+  rank_fields: ['text'],
+  truncate: true,
+  route: 'local',
+  context_length: 1,
+  keep_alive: 60,
 };
 
 interface Body {
@@ -69,25 +165,19 @@ interface Body {
   readonly spoilt?: object;
 }
 
-const BODIES: readonly Body[] = [
+export const BODIES: readonly Body[] = [
   { path: HTTP_ROUTES.chatCompletions, control: false, value: CHAT },
-  {
-    path: HTTP_ROUTES.chatCompletions,
+  { path: HTTP_ROUTES.chatCompletions, control: false, value: PLAIN },
+  { path: HTTP_ROUTES.chatCompletions, control: false, value: { ...PLAIN, n: 3, stream: true } },
+  { path: HTTP_ROUTES.embeddings, control: false, value: EMBED },
+  ...[HTTP_ROUTES.rerank, HTTP_ROUTES.rerankV1, HTTP_ROUTES.rerankV2].map((path) => ({
+    path,
     control: false,
-    value: { messages: [{ role: 'user', content: 'a' }], max_tokens: 1 },
-  },
-  {
-    path: HTTP_ROUTES.embeddings,
-    control: false,
-    value: { model: 'tiny', input: ['a', [1, 2]], encoding_format: 'base64', dimensions: 4 },
-  },
-  {
-    path: HTTP_ROUTES.rerank,
-    control: false,
-    value: { model: 'tiny', query: 'a', documents: ['b', { text: 'c' }], top_n: 1, return_documents: true },
-  },
+    value: RERANK,
+  })),
   { path: HTTP_ROUTES.ollamaPull, control: false, value: { model: 'localhost:1/a/b', stream: false, insecure: true } },
   { path: CONTROL_ROUTES.generate, control: true, value: GENERATE },
+  { path: CONTROL_ROUTES.generate, control: true, value: { ...PLAIN, sampling: SAMPLING } },
   { path: CONTROL_ROUTES.stop, control: true, value: { drain_timeout_ms: 1 }, spoilt: { drain_timeout_ms: 'never' } },
   { path: CONTROL_ROUTES.drain, control: true, value: { drain: true }, spoilt: { drain: 'never' } },
   { path: CONTROL_ROUTES.reload, control: true, value: {} },

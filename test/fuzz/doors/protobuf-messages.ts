@@ -28,21 +28,45 @@ export const METHODS: readonly FuzzedMethod[] = [
   ...REFLECTION,
 ];
 
-const VALID: readonly Buffer[] = [
-  { messages: [{ role: 'user', content: 'hi' }], max_tokens: 1 },
-  { messages: [{ role: 'user', content: 'hi' }], max_tokens: 1, format: { type: 'json_schema', schema: '{"a":[{}]}' } },
-  {
-    messages: [{ role: 'user', parts: [{ text: 'a' }] }],
-    max_tokens: 1,
-    stop: ['x'],
-    sampling: { seed: 1, top_p: 0.5 },
-  },
-  {
-    messages: [{ role: 'tool', content: 'a', tool_call_id: 'b' }],
-    max_tokens: 1,
-    tools: [{ name: 'c', parameters: '{}' }],
-  },
-].map((request) => definitions.encode('svc.v1.GenerateRequest', request));
+/** Valid requests, by message. */
+export const VALID: Readonly<Record<string, readonly Buffer[]>> = {
+  'svc.v1.GenerateRequest': encoded('svc.v1.GenerateRequest', [
+    { messages: [{ role: 'user', content: 'hi' }], max_tokens: 1 },
+    {
+      messages: [{ role: 'user', content: 'hi' }],
+      max_tokens: 1,
+      format: { type: 'json_schema', schema: '{"a":[{}]}' },
+    },
+    {
+      messages: [
+        { role: 'user', parts: [{ text: 'a' }, { image: { media_type: 'image/png', data: Buffer.from('b') } }] },
+      ],
+      max_tokens: 1,
+      stop: ['x'],
+      sampling: { seed: 1, top_p: 0.5, mirostat: 2, dry_sequence_breakers: ['a'], logit_bias: [{ token: 1, bias: 2 }] },
+      store: false,
+      chat_template_kwargs: '{"a":[{"b":null}]}',
+      reasoning_budget_tokens: 1,
+    },
+    {
+      messages: [{ role: 'tool', content: 'a', tool_call_id: 'b' }],
+      max_tokens: 1,
+      tools: [{ name: 'c', parameters: '{}' }],
+    },
+  ]),
+  'svc.v1.EmbedRequest': encoded('svc.v1.EmbedRequest', [
+    { input: [{ text: 'a' }, { tokens: { ids: [1, 2] } }], dimensions: 4, truncate: true, keep_alive_seconds: -1 },
+    { model: 'tiny', input: [{ text: '' }], route: 'local', context_length: 1 },
+  ]),
+  'svc.v1.RerankRequest': encoded('svc.v1.RerankRequest', [
+    { query: 'a', documents: ['b', ''], top_n: 1, truncate: true, max_document_tokens: 8, keep_alive_seconds: 60 },
+    { model: 'tiny', query: 'a', documents: ['b'], route: 'local', context_length: 1 },
+  ]),
+};
+
+function encoded(type: string, requests: readonly object[]): Buffer[] {
+  return requests.map((request) => definitions.encode(type, request));
+}
 
 const TEXTS: readonly string[] = [
   ...[
@@ -72,7 +96,8 @@ const TEXTS: readonly string[] = [
 /** A random request, mostly valid in the wire format. */
 export function requestBytes(random: Random, type = random.of(METHODS).type): Buffer {
   if (type === '' || once(random, 12)) return randomBytes(random, 40);
-  const made = type === 'svc.v1.GenerateRequest' && once(random, 3) ? random.of(VALID) : grown(random, type, 3);
+  const valid = VALID[type] ?? [];
+  const made = valid.length > 0 && once(random, 3) ? random.of(valid) : grown(random, type, 3);
   return once(random, 3) ? damaged(random, made) : made;
 }
 

@@ -52,6 +52,8 @@ export class FakeHub {
   etag: (content: Buffer) => string = (content) => `"${sha256(content).slice(0, 32)}"`;
   /** Number of bytes that the store sent. */
   sent = 0;
+  /** Number of bytes that the client has read, as it last reported; set by the test. */
+  fetched = 0;
   /** Entries per page of the tree. */
   pageLength = 1000;
   /** Token that every request to the hub must have; null if none. */
@@ -94,6 +96,7 @@ export class FakeHub {
   forget(): void {
     this.seen.length = 0;
     this.sent = 0;
+    this.fetched = 0;
     this.#requests = 0;
   }
 

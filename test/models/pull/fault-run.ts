@@ -22,7 +22,7 @@ export async function runFault(
   let now = 0;
   const said: string[] = [];
   const onEvent = (event: Pulled): void => {
-    if (event.type === 'progress') now = event.fetched_bytes;
+    if (event.type === 'progress') hub.fetched = now = event.fetched_bytes;
     if (event.type === 'waiting') said.push(event.reason);
   };
   if (first !== undefined) {

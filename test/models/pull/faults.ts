@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ErrorCode } from '../../../src/protocol/errors.ts';
 import { json, refuse, sha256, type BytesRequest, type FakeHub } from './fake-hub.ts';
+import { waitFor } from '../../support/wait.ts';
 import { KIB, MIB, modelOf } from './pull-support.ts';
 
 export interface Fault {
@@ -37,9 +38,9 @@ const breakOff =
     if (request.number % 3 !== 0) return false;
     const { res, from, to, content } = request;
     sendHead(request, { etag: hub.etag(content) });
+    const { fetched } = hub;
     await hub.write(res, content.subarray(from, from + Math.floor((to - from) / 2)));
-    // Lets the written bytes leave before the connection ends.
-    await sleep(20);
+    await waitFor('the client to read', () => hub.fetched > fetched);
     if (isReset) res.socket?.resetAndDestroy();
     else res.destroy();
     return true;

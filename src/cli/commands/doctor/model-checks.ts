@@ -4,7 +4,7 @@ import type { Paths } from '../../../home/paths.ts';
 import { tryModel } from '../../../engine/try-model.ts';
 import { digestOfModel } from '../../../models/store/adopted.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
-import type { ModelNames } from '../../../protocol/model/settings.ts';
+import { loadSettingsOf, type LoadDefaults, type ModelNames } from '../../../protocol/model/settings.ts';
 import { foundBy, triedFields, type ModelRecord } from '../../../protocol/records.ts';
 import { named, storeIn } from '../../machine/models.ts';
 import { check, failed, skipped } from './check.ts';
@@ -16,6 +16,8 @@ const READ_BYTES = 2 * 1024 ** 3;
 export interface ModelCheckOptions {
   readonly modelsDir: string;
   readonly names: ModelNames;
+  /** The config's section `engine`. */
+  readonly engine: LoadDefaults;
   readonly daemonServes: boolean;
   /** True if an engine can be started on this machine. */
   readonly engineWorks: boolean;
@@ -29,7 +31,7 @@ export async function checkModels(paths: Paths, options: ModelCheckOptions): Pro
   } catch (error) {
     return [failed('model_store', error, modelsDir), skipped('default_model', 'the model store cannot be read')];
   }
-  return [await checkStore(models, modelsDir), await checkDefaultModel(paths, models, options)];
+  return [await checkStore(models, options), await checkDefaultModel(paths, models, options)];
 }
 
 interface FileState {
@@ -38,14 +40,31 @@ interface FileState {
   readonly isBroken: boolean;
 }
 
-async function checkStore(models: readonly ModelRecord[], modelsDir: string): Promise<DoctorCheck> {
+async function checkStore(
+  models: readonly ModelRecord[],
+  { modelsDir, engine }: Pick<ModelCheckOptions, 'modelsDir' | 'engine'>,
+): Promise<DoctorCheck> {
   const states = await stateOfFiles(models);
   const broken = states.find(({ isBroken }) => isBroken);
+  const beyond = models.flatMap((model) => beyondTraining(model, engine));
   const installed = models.filter(({ from }) => from === undefined).length;
-  return check('model_store', broken === undefined ? 'ok' : 'warn', `${String(installed)} in ${modelsDir}`, {
-    detail: states.map(({ id, state }) => `${id}: ${state}`).join('; ') || null,
-    hint: broken === undefined ? null : hintFor(broken.id, models.find(({ id }) => id === broken.id)?.from),
+  const hints = [
+    ...(broken === undefined ? [] : [hintFor(broken.id, models.find(({ id }) => id === broken.id)?.from)]),
+    ...(beyond.length === 0 ? [] : ['unset engine.context_length or models.NAME.context_length, or set a shorter one']),
+  ];
+  return check('model_store', hints.length === 0 ? 'ok' : 'warn', `${String(installed)} in ${modelsDir}`, {
+    detail: [...states.map(({ id, state }) => `${id}: ${state}`), ...beyond].join('; ') || null,
+    hint: hints.join('; ') || null,
   });
+}
+
+/** One sentence if the config sets a longer context than the model was trained for. */
+function beyondTraining({ id, context_length: trained, settings }: ModelRecord, engine: LoadDefaults): string[] {
+  const { context_length = 0 } = loadSettingsOf(settings, engine);
+  if (trained === null || context_length <= trained) return [];
+  return [
+    `${id}: the config sets a context of ${String(context_length)}, it was trained for ${String(trained)} tokens`,
+  ];
 }
 
 function hintFor(id: string, from: string | undefined): string {
