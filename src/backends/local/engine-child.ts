@@ -277,6 +277,10 @@ export class EngineChild {
           const reason = `the projector ${message.info.projector_refusal}`;
           this.#options.log.warn({ model: this.#options.model, reason }, 'the projector is not used for this model');
         }
+        for (const { id, error } of message.info.adapters.filter(({ error }) => error !== '')) {
+          const reason = `the adapter ${id} ${error}`;
+          this.#options.log.warn({ model: this.#options.model, reason }, 'a LoRA adapter is not used for this model');
+        }
         this.#options.onLoaded(message.info);
         break;
       case 'failed':

@@ -15,7 +15,8 @@ import { isAbsolute, resolve } from 'node:path';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
-import { triedFields, type TriedCapability, type ModelRecord } from '../../protocol/records.ts';
+import { triedFields, type ModelAdapter, type TriedCapability, type ModelRecord } from '../../protocol/records.ts';
+import { adaptersOf, addAdapter, removeAdapter, type AdapterPlace } from './adapters.ts';
 import {
   bring,
   deleteFiles,
@@ -147,6 +148,20 @@ export class ModelStore {
     });
   }
 
+  /** As `addAdapter` of adapters.ts. */
+  async addAdapter(model: string, file: string, name?: string): Promise<ModelAdapter> {
+    return await addAdapter(this.#adapterPlace(), model, resolve(file), name);
+  }
+
+  /** As `removeAdapter` of adapters.ts. */
+  async removeAdapter(model: string, id: string): Promise<void> {
+    await removeAdapter(this.#adapterPlace(), model, id);
+  }
+
+  #adapterPlace(): AdapterPlace {
+    return { registry: this.#registry, paths: this.#paths, unfinished: async () => await this.unfinished() };
+  }
+
   /** Returns for each file of a model whether the store has it. @throws SvcError CONFIG_INVALID */
   async held(files: readonly Omit<FetchedFile, 'path'>[]): Promise<boolean[]> {
     const registry = await this.#registry.read();
@@ -187,6 +202,7 @@ export class ModelStore {
         ),
         source: model.source,
         license: made.license ?? license,
+        ...given({ adapters: before?.adapters }),
         ...(projector === null ? {} : { projector: { digest: projector.digest, size_bytes: projector.sizeBytes } }),
       };
       for (const each of registry.models) {
@@ -291,7 +307,9 @@ export class ModelStore {
     return await this.#registry.update((registry) => {
       const known = registry.models.filter((each) => each.path === path);
       registry.models = registry.models.map((each) =>
-        each.path === path ? entryOf(each.id, path, read, summary) : each,
+        each.path === path
+          ? { ...entryOf(each.id, path, read, summary), ...given({ adapters: each.adapters }) }
+          : each,
       );
       if (name === undefined && known[0] !== undefined) return entryOf(known[0].id, path, read, summary);
       const entry = entryOf(newId(name, wholeName(path), registry), path, read, summary);
@@ -394,14 +412,23 @@ export class ModelStore {
   async #lookAt(entry: RegistryEntry, registry: Registry): Promise<Looked> {
     const files = weightsOf(entry, this.#paths).map(({ path }) => path);
     const [path = ''] = files;
-    const record = recordOf(entry, path, defaultIdOf(registry) === entry.id, await this.#projectorOf(entry));
+    const record = recordOf(
+      entry,
+      path,
+      defaultIdOf(registry) === entry.id,
+      given({
+        projector: await this.#projectorOf(entry),
+        adapters: await adaptersOf(entry, entry.digest, registry, this.#paths),
+      }),
+    );
     try {
       const found = await Promise.all(files.map((file) => stat(file)));
       const size = found.reduce((sum, each) => sum + each.size, 0);
       if (isDamaged(entry, registry)) throw new SvcError('MODEL_INVALID', 'its content has changed (SHA-256 mismatch)');
       if (size === entry.size_bytes && found[0]?.mtimeMs === entry.modified_at_ms)
         return { record: await this.#withFindings(record) };
-      return { record: { ...record, ...factsOf(await this.#inspect(files)), digest: null } };
+      const adapters = await adaptersOf(entry, null, registry, this.#paths);
+      return { record: { ...record, ...factsOf(await this.#inspect(files)), ...given({ adapters }), digest: null } };
     } catch (error) {
       return failed(record, `the model ${entry.id}`, error, mendingOf(entry));
     }

@@ -3,9 +3,11 @@ import { dirname, resolve } from 'node:path';
 import { parseModelfile } from '../../../models/modelfile/modelfile.ts';
 import { checkModelId } from '../../../models/store/model-id.ts';
 import { SvcError } from '../../../protocol/errors.ts';
+import type { Lora } from '../../../protocol/generate.ts';
 import type { ModelSettings } from '../../../protocol/model/settings.ts';
 import { readInput } from '../../asking/stdin.ts';
 import { readTextFile } from '../../asking/text-file.ts';
+import { addAdapter } from '../../machine/adapters.ts';
 import { configuredNames, findModel, openStore } from '../../machine/models.ts';
 import { setName } from '../../machine/model-names.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
@@ -38,10 +40,13 @@ export const run: Run<typeof spec> = async ({ file, json }, { name }) => {
   const isInput = file === '-';
   const text = isInput ? await readInput(LARGEST_BYTES) : readTextFile(file, LARGEST_BYTES);
   const what = isInput ? 'standard input' : file;
-  const { settings, skipped } = parseModelfile(text, what);
+  const { settings, adapters, skipped } = parseModelfile(text, what);
   await checkUnused(name);
-  const from = await installed(settings.from, isInput ? process.cwd() : dirname(resolve(file)));
-  const made: ModelSettings = { ...settings, from };
+  const folder = isInput ? process.cwd() : dirname(resolve(file));
+  const from = await installed(settings.from, folder);
+  const lora: Lora[] = [];
+  for (const adapter of adapters) lora.push({ id: (await addAdapter(from, resolve(folder, adapter))).id, scale: 1 });
+  const made: ModelSettings = { ...settings, from, ...(lora.length === 0 ? {} : { lora }) };
   await setName(name, made);
   for (const each of skipped) say(`${what}: ${each}`);
   printResult(
