@@ -3,7 +3,6 @@ import { dirname, resolve } from 'node:path';
 import { parseModelfile } from '../../../models/modelfile/modelfile.ts';
 import { checkModelId } from '../../../models/store/model-id.ts';
 import { SvcError } from '../../../protocol/errors.ts';
-import type { Lora } from '../../../protocol/generate.ts';
 import type { ModelSettings } from '../../../protocol/model/settings.ts';
 import { readInput } from '../../asking/stdin.ts';
 import { readTextFile } from '../../asking/text-file.ts';
@@ -18,7 +17,7 @@ const LARGEST_BYTES = 512 * 1024;
 export const spec = {
   summary: "Give a model a further name, with settings from Ollama's Modelfile",
   detail: [
-    'The name is written to the config as models.NAME, and replaces an earlier one. FROM is an installed model or a .gguf file, which is then registered in its place.',
+    'The name is written to the config as models.NAME, and replaces an earlier one. FROM is an installed model or a .gguf file, which is then registered in its place; the file of ADAPTER is added to that model.',
   ],
   arguments: [{ name: 'name', required: true }],
   flags: {
@@ -44,8 +43,9 @@ export const run: Run<typeof spec> = async ({ file, json }, { name }) => {
   await checkUnused(name);
   const folder = isInput ? process.cwd() : dirname(resolve(file));
   const from = await installed(settings.from, folder);
-  const lora: Lora[] = [];
-  for (const adapter of adapters) lora.push({ id: (await addAdapter(from, resolve(folder, adapter))).id, scale: 1 });
+  const ids = new Set<string>();
+  for (const adapter of adapters) ids.add((await addAdapter(from, resolve(folder, adapter))).id);
+  const lora = [...ids].map((id) => ({ id, scale: 1 }));
   const made: ModelSettings = { ...settings, from, ...(lora.length === 0 ? {} : { lora }) };
   await setName(name, made);
   for (const each of skipped) say(`${what}: ${each}`);
