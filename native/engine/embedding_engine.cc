@@ -170,6 +170,9 @@ Result<std::unique_ptr<Engine>> NewEmbeddingEngine(std::unique_ptr<LlamaModel> m
   info.embedding_length = encoder.value()->length();
   info.makes_embeddings = true;
   info.ranks = Ranks(*model);
+  for (const AdapterFile& file : options.adapters) {
+    info.adapters.push_back({.id = file.id, .error = "cannot be used: this model generates no text"});
+  }
   std::unique_ptr<RankPrompt> rank_prompt;
   if (info.ranks) {
     rank_prompt = std::make_unique<RankPrompt>(*model);
