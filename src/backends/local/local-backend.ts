@@ -141,11 +141,10 @@ export class LocalBackend implements Backend {
       wanted: 'text',
       prepare: (model) => {
         const { prefix_sharing, repetition_guard } = this.#options.engine;
-        const own_prefixes = prefix_sharing === 'key';
         const whole = withSettings(request, { ...given({ repetition_guard }), ...model.settings });
         const asked = toEngineRequest(withAdapters(whole, this.#withState(model)), {
           share: shareOf(context.caller),
-          own_prefixes,
+          own_prefixes: prefix_sharing === 'key',
         });
         return (engine) => engine.generate(asked);
       },
@@ -385,8 +384,8 @@ export class LocalBackend implements Backend {
         const cached = this.#estimates.of(model, estimate);
         const draft_path = await draftPathFor(model, { store, log });
         const projector_path = model.projector ?? undefined;
-        const files = given({ draft_path, projector_path, adapters: adapterFilesOf(model) });
-        const options = { ...settings, ...this.#prefixOptions(model.path), ...files };
+        const files = { draft_path, projector_path, adapters: adapterFilesOf(model) };
+        const options = { ...settings, ...this.#prefixOptions(model.path), ...given(files) };
         await this.#residency.plan(supervisor, options, cached, signal, onPlan);
       },
       grow: (supervisor, demand) => this.#residency.grow(supervisor, demand),

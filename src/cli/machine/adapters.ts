@@ -8,16 +8,16 @@ export interface AddedAdapter extends ModelAdapter {
   readonly model: string;
 }
 
-/** `typed`: the model, also by a name of the config. Throws as ModelStore.addAdapter. */
+/** `typed`: the model, also by a name of the config. Throws as Adapters.add. */
 export async function addAdapter(typed: string, file: string, name?: string): Promise<AddedAdapter> {
   const { id, from = id } = await findModel(typed);
-  const adapter = await openStore().addAdapter(from, file, name);
+  const adapter = await openStore().adapters.add(from, file, name);
   await reload();
   return { ...adapter, model: from };
 }
 
-/** `model`: id of an installed model. Throws as ModelStore.removeAdapter. */
+/** `model`: id of an installed model. Throws as Adapters.remove. */
 export async function removeAdapter(model: string, id: string): Promise<void> {
-  await openStore().removeAdapter(model, id);
+  await openStore().adapters.remove(model, id);
   await reload();
 }

@@ -36,7 +36,9 @@ export async function checkAdapter(path: string, modelFiles: readonly string[]):
   }
   const own = metadata.get('general.architecture')?.value;
   if (own !== architecture) {
-    throw invalid(`is an adapter of another base: its architecture is ${shown(own)}, the model's ${shown(architecture)}`);
+    throw invalid(
+      `is an adapter of another base: its architecture is ${shown(own)}, the model's ${shown(architecture)}`,
+    );
   }
   for (const [name, pair] of pairsOf(tensors, invalid)) {
     const fault = faultOf(name, pair, weights);
@@ -119,7 +121,9 @@ function faultOf(name: string, { a, b }: Pair, weights: ReadonlyMap<string, Gguf
   return undefined;
 }
 
-function shapeOf({ shape: [columns = 1, rows = 1, third = 1, fourth = 1] }: GgufTensor): [number, number, number, number] {
+function shapeOf({
+  shape: [columns = 1, rows = 1, third = 1, fourth = 1],
+}: GgufTensor): [number, number, number, number] {
   return [columns, rows, third, fourth];
 }
 

@@ -17,100 +17,106 @@ import { weightsOf } from './verify.ts';
 /** All adapters of a model are in memory with it. */
 const MOST_ADAPTERS = 64;
 
-export interface AdapterPlace {
+export interface AdaptersOptions {
   readonly registry: RegistryFile;
   readonly paths: StorePaths;
   /** As ModelStore.unfinished. */
   unfinished(): Promise<string>;
 }
 
-/**
- * Copies the adapter `file` into the store. A file that the model has already keeps its id, unless a new name is given.
- * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST for a bad name, one that is taken, and
- * a model that takes no adapters
- */
-export async function addAdapter(
-  { registry: registryFile, paths, unfinished: newFile }: AdapterPlace,
-  model: string,
-  file: string,
-  name: string | undefined,
-): Promise<ModelAdapter> {
-  if (name !== undefined) checkAdapterId(name);
-  const { id: modelId, ...before } = entryNamed(model, await registryFile.read());
-  const base = before.digest;
-  const weights = weightsOf({ id: modelId, ...before }, paths).map(({ path }) => path);
-  await checkAdapter(file, weights);
-  const unfinished = await newFile();
-  try {
-    const digest = await copyWithDigest(file, unfinished);
-    await checkAdapter(unfinished, weights);
-    const { size: size_bytes } = await stat(unfinished);
-    return await registryFile.update(async (registry) => {
-      const entry = entryNamed(modelId, registry);
-      const adapters = (entry.adapters ??= []);
-      const known = name === undefined ? adapters.find((each) => each.digest === digest) : undefined;
-      const id = known?.id ?? newAdapterId(name, file, entry);
-      if (known === undefined) adapters.push({ id, digest, size_bytes, base });
-      else known.base = base;
-      if (adapters.length > MOST_ADAPTERS) {
-        throw new SvcError('INVALID_REQUEST', `${modelId} has ${MOST_ADAPTERS} adapters, which is the limit`, {
-          hint: `remove one: svc model rm --adapter ID ${modelId}`,
-          param: 'adapter-of',
+export class Adapters {
+  readonly #options: AdaptersOptions;
+
+  constructor(options: AdaptersOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Copies the adapter `file` into the store. A file that the model has already keeps its id, unless a new name is
+   * given.
+   * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST for a bad name, one that is taken,
+   * and a model that takes no adapters
+   */
+  async add(model: string, file: string, name?: string): Promise<ModelAdapter> {
+    if (name !== undefined) checkAdapterId(name);
+    const { registry, paths } = this.#options;
+    const checked = entryNamed(model, await registry.read());
+    const weights = weightsOf(checked, paths).map(({ path }) => path);
+    await checkAdapter(file, weights);
+    const unfinished = await this.#options.unfinished();
+    try {
+      const digest = await copyWithDigest(file, unfinished);
+      await checkAdapter(unfinished, weights);
+      const { size: size_bytes } = await stat(unfinished);
+      return await registry.update(async (state) => {
+        const entry = entryNamed(checked.id, state);
+        const adapters = (entry.adapters ??= []);
+        const known = name === undefined ? adapters.find((each) => each.digest === digest) : undefined;
+        const id = known?.id ?? newAdapterId(name, file, entry);
+        if (known === undefined) adapters.push({ id, digest, size_bytes, base: checked.digest });
+        else known.base = checked.digest;
+        if (adapters.length > MOST_ADAPTERS) throw tooMany(entry.id);
+        state.damaged = state.damaged.filter((each) => each !== digest);
+        await bring(unfinished, paths.blob(digest));
+        return { id, path: paths.blob(digest), size_bytes };
+      });
+    } catch (error) {
+      throw cannotWrite(error, paths.dir);
+    } finally {
+      await rm(unfinished, { force: true }).catch(() => undefined);
+    }
+  }
+
+  /** @throws SvcError MODEL_NOT_FOUND, CANNOT_WRITE; INVALID_REQUEST if the model has no such adapter */
+  async remove(model: string, id: string): Promise<void> {
+    const { registry, paths } = this.#options;
+    await registry.update(async (state) => {
+      const entry = entryNamed(model, state);
+      const { adapters = [] } = entry;
+      const removed = adapters.find((each) => each.id.toLowerCase() === id.toLowerCase());
+      if (removed === undefined) {
+        throw new SvcError('INVALID_REQUEST', `${entry.id} has no adapter ${JSON.stringify(id)}`, {
+          hint: `see what it has: svc model show ${entry.id}`,
+          param: 'adapter',
         });
       }
-      registry.damaged = registry.damaged.filter((each) => each !== digest);
-      await bring(unfinished, paths.blob(digest));
-      return { id, path: paths.blob(digest), size_bytes };
+      if (adapters.length === 1) delete entry.adapters;
+      else entry.adapters = adapters.filter((each) => each !== removed);
+      await deleteBlobs(paths, [removed.digest], state.models);
     });
-  } catch (error) {
-    throw cannotWrite(error, paths.dir);
-  } finally {
-    await rm(unfinished, { force: true }).catch(() => undefined);
+  }
+
+  /** The adapters for the record of a model whose content is `digest` now; null: it is not known. */
+  async of(
+    { adapters }: RegistryEntry,
+    digest: string | null,
+    { damaged }: Registry,
+  ): Promise<ModelRecord['adapters']> {
+    if (adapters === undefined) return undefined;
+    const look = async (adapter: NonNullable<RegistryEntry['adapters']>[number]): Promise<ModelAdapter> => {
+      const { id, size_bytes } = adapter;
+      const path = this.#options.paths.blob(adapter.digest);
+      const found = await stat(path).catch(() => null);
+      const fault =
+        found === null
+          ? 'is missing: its file is gone'
+          : damaged.includes(adapter.digest) || found.size !== size_bytes
+            ? 'is damaged: its file has changed'
+            : adapter.base !== digest
+              ? 'was added for other weights of this model'
+              : undefined;
+      const error = fault === undefined ? {} : { error: `${fault}; remove it and add it again` };
+      return { id, path, size_bytes, ...error };
+    };
+    return await Promise.all(adapters.map(look));
   }
 }
 
-/** @throws SvcError MODEL_NOT_FOUND, CANNOT_WRITE; INVALID_REQUEST if the model has no such adapter */
-export async function removeAdapter({ registry, paths }: AdapterPlace, model: string, id: string): Promise<void> {
-  await registry.update(async (state) => {
-    const entry = entryNamed(model, state);
-    const removed = entry.adapters?.find((each) => each.id.toLowerCase() === id.toLowerCase());
-    if (removed === undefined) {
-      throw new SvcError('INVALID_REQUEST', `${entry.id} has no adapter ${JSON.stringify(id)}`, {
-        hint: `see what it has: svc model show ${entry.id}`,
-        param: 'adapter',
-      });
-    }
-    const others = (entry.adapters ?? []).filter((each) => each !== removed);
-    if (others.length > 0) entry.adapters = others;
-    else delete entry.adapters;
-    await deleteBlobs(paths, [removed.digest], state.models);
+function tooMany(model: string): SvcError {
+  return new SvcError('INVALID_REQUEST', `${model} has ${MOST_ADAPTERS} adapters, which is the limit`, {
+    hint: `remove one: svc model rm --adapter ID ${model}`,
+    param: 'adapter-of',
   });
-}
-
-/** The adapters for the record of a model whose content is `digest` now; null: it is not known. */
-export async function adaptersOf(
-  { adapters }: RegistryEntry,
-  digest: string | null,
-  { damaged }: Registry,
-  paths: StorePaths,
-): Promise<ModelRecord['adapters']> {
-  if (adapters === undefined) return undefined;
-  const look = async (adapter: NonNullable<RegistryEntry['adapters']>[number]): Promise<ModelAdapter> => {
-    const { id, size_bytes } = adapter;
-    const path = paths.blob(adapter.digest);
-    const found = await stat(path).catch(() => null);
-    const fault =
-      found === null
-        ? 'is missing: its file is gone'
-        : damaged.includes(adapter.digest) || found.size !== size_bytes
-          ? 'is damaged: its file has changed'
-          : adapter.base !== digest
-            ? 'was added for other weights of this model'
-            : undefined;
-    const error = fault === undefined ? {} : { error: `${fault}; remove it and add it again` };
-    return { id, path, size_bytes, ...error };
-  };
-  return await Promise.all(adapters.map(look));
 }
 
 /** The model's entry, if it may have adapters. */

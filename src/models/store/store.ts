@@ -15,8 +15,8 @@ import { isAbsolute, resolve } from 'node:path';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
-import { triedFields, type ModelAdapter, type TriedCapability, type ModelRecord } from '../../protocol/records.ts';
-import { adaptersOf, addAdapter, removeAdapter, type AdapterPlace } from './adapters.ts';
+import { triedFields, type TriedCapability, type ModelRecord } from '../../protocol/records.ts';
+import { Adapters } from './adapters.ts';
 import {
   bring,
   deleteFiles,
@@ -71,6 +71,8 @@ const MOST_INSPECTED = 64;
 
 /** Instances and processes may share a directory. Nothing is held open. */
 export class ModelStore {
+  /** LoRA adapters of the added models. */
+  readonly adapters: Adapters;
   readonly #dir: string;
   readonly #paths: StorePaths;
   readonly #builtinPath: string;
@@ -88,6 +90,8 @@ export class ModelStore {
     this.#paths = new StorePaths(dir);
     this.#builtinPath = builtinPath;
     this.#registry = new RegistryFile(dir);
+    const unfinished = async (): Promise<string> => await this.unfinished();
+    this.adapters = new Adapters({ registry: this.#registry, paths: this.#paths, unfinished });
     this.#tried = new TriedCapabilities(tried);
   }
 
@@ -146,20 +150,6 @@ export class ModelStore {
       // Delete the files before writing the registry: on a full disk that makes room for it.
       await deleteFiles(this.#paths, removed, registry);
     });
-  }
-
-  /** As `addAdapter` of adapters.ts. */
-  async addAdapter(model: string, file: string, name?: string): Promise<ModelAdapter> {
-    return await addAdapter(this.#adapterPlace(), model, resolve(file), name);
-  }
-
-  /** As `removeAdapter` of adapters.ts. */
-  async removeAdapter(model: string, id: string): Promise<void> {
-    await removeAdapter(this.#adapterPlace(), model, id);
-  }
-
-  #adapterPlace(): AdapterPlace {
-    return { registry: this.#registry, paths: this.#paths, unfinished: async () => await this.unfinished() };
   }
 
   /** Returns for each file of a model whether the store has it. @throws SvcError CONFIG_INVALID */
@@ -307,9 +297,7 @@ export class ModelStore {
     return await this.#registry.update((registry) => {
       const known = registry.models.filter((each) => each.path === path);
       registry.models = registry.models.map((each) =>
-        each.path === path
-          ? { ...entryOf(each.id, path, read, summary), ...given({ adapters: each.adapters }) }
-          : each,
+        each.path === path ? { ...entryOf(each.id, path, read, summary), ...given({ adapters: each.adapters }) } : each,
       );
       if (name === undefined && known[0] !== undefined) return entryOf(known[0].id, path, read, summary);
       const entry = entryOf(newId(name, wholeName(path), registry), path, read, summary);
@@ -418,7 +406,7 @@ export class ModelStore {
       defaultIdOf(registry) === entry.id,
       given({
         projector: await this.#projectorOf(entry),
-        adapters: await adaptersOf(entry, entry.digest, registry, this.#paths),
+        adapters: await this.adapters.of(entry, entry.digest, registry),
       }),
     );
     try {
@@ -427,7 +415,7 @@ export class ModelStore {
       if (isDamaged(entry, registry)) throw new SvcError('MODEL_INVALID', 'its content has changed (SHA-256 mismatch)');
       if (size === entry.size_bytes && found[0]?.mtimeMs === entry.modified_at_ms)
         return { record: await this.#withFindings(record) };
-      const adapters = await adaptersOf(entry, null, registry, this.#paths);
+      const adapters = await this.adapters.of(entry, null, registry);
       return { record: { ...record, ...factsOf(await this.#inspect(files)), ...given({ adapters }), digest: null } };
     } catch (error) {
       return failed(record, `the model ${entry.id}`, error, mendingOf(entry));
