@@ -69,8 +69,10 @@ LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
   ReadField(object, "prefix_key", [&](Napi::Value value, const std::string& name) {
     load.prefix_key = ReadKey(value, name);
   });
-  for (const std::string* file :
-       {&load.path, &load.prefix_folder, &load.draft_path, &load.projector_path}) {
+  std::vector<const std::string*> files = {&load.path, &load.prefix_folder, &load.draft_path,
+                                           &load.projector_path};
+  for (const AdapterFile& adapter : load.adapters) files.push_back(&adapter.path);
+  for (const std::string* file : files) {
     if (file->find('\0') != std::string::npos) {
       throw InvalidRequest(path.Env(), "a path must not contain a null character");
     }

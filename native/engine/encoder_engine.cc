@@ -17,6 +17,10 @@ Result<EncoderParts> NewEncoderParts(std::unique_ptr<LlamaModel> model,
   info.embedding_length = encoder.value()->length();
   info.makes_embeddings = true;
   info.ranks = Ranks(*model);
+  for (const AdapterFile& file : options.adapters) {
+    info.adapters.push_back(
+        {.id = file.id, .error = "cannot be used: this model generates no text"});
+  }
   return EncoderParts{
       .model = std::move(model), .encoder = std::move(encoder.value()), .info = std::move(info)};
 }

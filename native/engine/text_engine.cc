@@ -16,6 +16,7 @@
 #include "engine/llama/cpu_threads.h"
 #include "engine/llama/draft_model.h"
 #include "engine/llama/llama_decoder.h"
+#include "engine/llama/lora/adapters.h"
 #include "engine/llama/media/projector.h"
 #include "engine/llama/media/prompt_media.h"
 #include "engine/llama/sampler.h"
@@ -30,6 +31,18 @@ constexpr double kMeasureMs = 300;
 
 using PrefixBytes = std::shared_ptr<std::atomic<std::uint64_t>>;
 
+// The model's adapters, and what tells their cached prefixes apart.
+struct ScopedAdapters {
+  Adapters loaded;
+  std::vector<Fingerprint> fingerprints;  // of their files
+
+  ShareId Salt(const SipKey& key, ShareId salt, const AdapterSet& set) const {
+    std::vector<ScopedAdapter> used;
+    for (const AdapterUse& use : set) used.push_back({fingerprints[use.index], use.scale});
+    return SaltWith(key, salt, std::move(used));
+  }
+};
+
 SipKey RandomKey() {
   std::random_device random;
   const auto word = [&] { return std::uint64_t{random()} << 32U | random(); };
@@ -38,12 +51,14 @@ SipKey RandomKey() {
 
 class LlamaTextEngine final : public TextEngine {
  public:
-  LlamaTextEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<ChatRenderer> chat,
-                  std::unique_ptr<Decoder> decoder, DraftModel draft,
-                  std::unique_ptr<Projector> projector, ModelInfo info, OutputSink sink,
-                  std::unique_ptr<PrefixStore> store, const SipKey& key, PrefixBytes prefix_bytes)
+  LlamaTextEngine(std::unique_ptr<LlamaModel> model, ScopedAdapters adapters,
+                  std::unique_ptr<ChatRenderer> chat, std::unique_ptr<Decoder> decoder,
+                  DraftModel draft, std::unique_ptr<Projector> projector, ModelInfo info,
+                  OutputSink sink, std::unique_ptr<PrefixStore> store, const SipKey& key,
+                  PrefixBytes prefix_bytes)
       : TextEngine(std::move(model), std::move(info)),
         key_(key),
+        adapters_(std::move(adapters)),
         prefix_bytes_(std::move(prefix_bytes)),
         draft_model_(std::move(draft.model)),
         chat_(std::move(chat)),
@@ -61,6 +76,8 @@ class LlamaTextEngine final : public TextEngine {
   }
 
   Result<std::uint32_t> Submit(GenerationRequest request) override {
+    Result<AdapterSet> adapters = adapters_.loaded.Choose(request.lora);
+    if (!adapters.ok()) return adapters.status();
     // Before the limit on time begins: a picture may take seconds.
     PromptMedia media(projector_.get(), this->info());
     if (Status status = media.Prepare(&request.messages); !status.ok()) return status;
@@ -73,6 +90,8 @@ class LlamaTextEngine final : public TextEngine {
     submission.store = request.store;
     submission.scope.owner = ShareIdOf(key_, request.share);
     if (request.own_prefixes) submission.scope.salt = submission.scope.owner;
+    submission.adapters = std::move(adapters.value());
+    submission.scope.salt = adapters_.Salt(key_, submission.scope.salt, submission.adapters);
     submission.stop = std::move(request.stop);
     submission.repetition_guard = request.repetition_guard;
     std::shared_ptr<const AnswerFormat> format;  // null: a raw prompt
@@ -159,6 +178,7 @@ class LlamaTextEngine final : public TextEngine {
   }
 
   const SipKey key_;
+  const ScopedAdapters adapters_;
   const PrefixBytes prefix_bytes_;
   const std::unique_ptr<LlamaModel> draft_model_;  // null: no draft model
   const std::unique_ptr<ChatRenderer> chat_;
@@ -182,6 +202,15 @@ std::unique_ptr<PrefixStore> OpenPrefixStore(const LoadOptions& options, const D
        .max_bytes = options.prefix_bytes,
        .live_max_bytes = bytes,
        .divisible = decoder.can_share()});
+}
+
+// REQUIRES: the model has no context yet.
+ScopedAdapters LoadAdapters(const LoadOptions& options, const LlamaModel& model) {
+  ScopedAdapters adapters{.loaded = Adapters(model.get(), options.adapters)};
+  for (const AdapterFile& file : options.adapters) {
+    adapters.fingerprints.push_back(FingerprintOf(file.path, SVC_LLAMA_CPP_TAG));
+  }
+  return adapters;
 }
 
 // Null: there is none, or it cannot be used for the reason in *refusal. Error: kCancelled.
@@ -208,7 +237,10 @@ Result<std::unique_ptr<Engine>> NewTextEngine(std::unique_ptr<LlamaModel> model,
   if (!chat.ok()) return chat.status();
 
   ModelInfo info = model->Describe();
-  const DecoderOptions decoder_options = DecoderOptionsOf(options, *model);
+  ScopedAdapters adapters = LoadAdapters(options, *model);
+  info.adapters = adapters.loaded.infos();
+  DecoderOptions decoder_options = DecoderOptionsOf(options, *model);
+  decoder_options.adapters = adapters.loaded.handles();
   const auto pools = std::make_shared<ThreadPools>();
   Result<std::unique_ptr<Decoder>> decoder = NewLlamaDecoder(*model, decoder_options, pools);
   if (!decoder.ok()) return decoder.status();
@@ -238,9 +270,9 @@ Result<std::unique_ptr<Engine>> NewTextEngine(std::unique_ptr<LlamaModel> model,
   std::unique_ptr<PrefixStore> store =
       OpenPrefixStore(options, *decoder.value(), model->turning_length(), key, bytes);
   return std::unique_ptr<Engine>(std::make_unique<LlamaTextEngine>(
-      std::move(model), std::move(chat.value()), std::move(decoder.value()), std::move(draft),
-      std::move(projector.value()), std::move(info), std::move(sink), std::move(store), key,
-      bytes));
+      std::move(model), std::move(adapters), std::move(chat.value()), std::move(decoder.value()),
+      std::move(draft), std::move(projector.value()), std::move(info), std::move(sink),
+      std::move(store), key, bytes));
 }
 
 }  // namespace svc

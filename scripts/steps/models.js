@@ -25,6 +25,11 @@ const outputs = [
   'projectors/qwen2-vl',
   'projectors/siglip',
   'projectors/whisper',
+  'adapters/llama-attention',
+  'adapters/llama-forward',
+  'adapters/qwen2',
+  'adapters/gemma3',
+  'adapters/qwen35',
 ].map((name) => `build/models/${name}.gguf`);
 
 export async function makeTestModels() {

@@ -119,6 +119,11 @@ export const answerFlags = {
     choices: ['off', 'minimal', 'low', 'medium', 'high', 'xhigh'],
     summary: 'how much a reasoning model may think before it answers',
   },
+  lora: {
+    kind: 'strings',
+    value: 'ID[=SCALE]',
+    summary: 'use this LoRA adapter of the model, with this strength (default 1); may be given more than once',
+  },
   truncate: {
     kind: 'switch',
     summary: 'if the prompt does not fit in the context, drop its oldest turns and report how much',

@@ -35,7 +35,7 @@ const SETTINGS = {
   keep_alive_seconds: v.exactOptional(v.pipe(notAnObject, wholeNumber(-1, 31_536_000)), 300),
 };
 
-const { stop, max_tokens } = GenerateRequestSchema.entries;
+const { stop, max_tokens, lora } = GenerateRequestSchema.entries;
 
 const NamedModelSchema = v.pipe(
   v.custom<object>(
@@ -51,6 +51,7 @@ const NamedModelSchema = v.pipe(
     max_tokens: v.exactOptional(asInRequests(max_tokens.wrapped)),
     reasoning: v.exactOptional(v.picklist(REASONING_EFFORTS, `must be one of ${REASONING_EFFORTS.join(', ')}`)),
     repetition_guard: v.exactOptional(repetitionGuard),
+    lora: v.exactOptional(asInRequests(lora.wrapped)),
     keep_alive: v.exactOptional(
       v.config(KeepAliveSchema.wrapped, { message: 'must be seconds, or a duration such as 5m; -1: forever' }),
     ),

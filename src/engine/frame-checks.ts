@@ -121,6 +121,7 @@ const info = object<EngineInfo>({
   sees: flag,
   hears: flag,
   projector_refusal: nullable(atMost(TEXT_LENGTH)),
+  adapters: listOf(object<EngineInfo['adapters'][number]>({ id: name, error: atMost(TEXT_LENGTH) }), LIST_LENGTH),
   device: name,
 });
 

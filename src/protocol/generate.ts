@@ -87,6 +87,13 @@ export const FormatSchema = v.variant('type', [
 ]);
 export type Format = v.InferOutput<typeof FormatSchema>;
 
+/** A LoRA adapter of the model and its strength; 0: as if it were absent. */
+export const LoraSchema = v.object({
+  id: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength)),
+  scale: v.pipe(finite, v.minValue(-100), v.maxValue(100)),
+});
+export type Lora = v.InferOutput<typeof LoraSchema>;
+
 /** What happens if an answer repeats the same few tokens over and over (native/engine/run/repetition_guard.h). */
 export const REPETITION_GUARDS = ['off', 'warn', 'stop'] as const;
 
@@ -188,6 +195,8 @@ export const GenerateRequestSchema = v.object({
    * answer, with the reason `length`. Absent: the model's setting.
    */
   repetition_guard: v.exactOptional(v.picklist(REPETITION_GUARDS)),
+  /** LoRA adapters of a local model; empty: none. Absent: the model's setting. */
+  lora: v.exactOptional(v.pipe(v.array(LoraSchema), v.maxLength(LIMITS.lora))),
   tools: v.exactOptional(v.pipe(v.array(ToolSchema), v.maxLength(LIMITS.tools))),
   /** `auto`, `none`, `required`, or the one tool to call. Absent: `auto`. */
   tool_choice: v.exactOptional(

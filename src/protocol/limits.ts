@@ -6,6 +6,8 @@ export const LIMITS = {
   stopStrings: 64,
   stopStringBytes: 1024,
   logitBias: 1024,
+  /** LoRA adapters of a request. */
+  lora: 16,
   /** Answers to one prompt. */
   choices: 16,
   maxTokens: 1_048_576,

@@ -7,7 +7,14 @@
  * and LM Studio, -1 means "no limit" for the token limits and "random" for the seed.
  */
 import * as v from 'valibot';
-import { GenerateRequestSchema, LIMITS, SamplingSchema, ToolSchema, type GenerateRequest } from './generate.ts';
+import {
+  GenerateRequestSchema,
+  LIMITS,
+  LoraSchema,
+  SamplingSchema,
+  ToolSchema,
+  type GenerateRequest,
+} from './generate.ts';
 import { given } from './given.ts';
 import { KeepAliveSchema } from './keep-alive.ts';
 import { formatOf, type OpenAiFormat } from './openai-format.ts';
@@ -74,6 +81,18 @@ export const ChatCompletionSchema = v.object({
   logprobs: v.exactOptional(v.boolean(), false),
   top_logprobs: logprobs,
   ...SameSchema.entries,
+  /** A number is the place of an adapter in the model's list, as in llama-server. */
+  lora: v.exactOptional(
+    v.pipe(
+      v.array(
+        v.object({
+          id: v.union([LoraSchema.entries.id, v.pipe(v.number(), v.integer(), v.minValue(0))]),
+          scale: LoraSchema.entries.scale,
+        }),
+      ),
+      v.maxLength(LIMITS.lora),
+    ),
+  ),
   n: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.choices)), 1),
   keep_alive: KeepAliveSchema,
   stream: v.exactOptional(v.boolean(), false),
@@ -109,6 +128,7 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
       ...given({
         model: call.model === 'default' ? undefined : call.model,
         max_tokens: call.max_completion_tokens ?? call.max_tokens,
+        lora: call.lora?.map(({ id, scale }) => ({ id: String(id), scale })),
         format: format?.format,
         logprobs: call.logprobs ? (call.top_logprobs ?? 0) : undefined,
         keep_alive_seconds: call.keep_alive,

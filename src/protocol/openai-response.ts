@@ -158,6 +158,10 @@ export function toModel(record: ModelRecord): object {
     max_model_len: record.loaded?.context_length ?? record.context_length,
     capabilities: record.capabilities,
     capabilities_tried: record.capabilities_tried,
+    ...given({
+      // Without their paths, which no client needs.
+      adapters: record.adapters?.map(({ id, size_bytes, error }) => ({ id, size_bytes, ...given({ error }) })),
+    }),
   };
 }
 

@@ -228,6 +228,8 @@ export interface ModelRecord {
     readonly digest: string | null;
     readonly size_bytes: number;
   };
+  /** LoRA adapters that requests may choose, in the order in which they were added. Absent: none. */
+  readonly adapters?: readonly ModelAdapter[];
   readonly format: 'gguf';
   readonly architecture: string | null;
   readonly parameters: number | null;
@@ -243,6 +245,15 @@ export interface ModelRecord {
   readonly builtin: boolean;
   readonly modified_at: string;
   readonly loaded: LoadedModel | null;
+}
+
+/** A LoRA adapter of a model. */
+export interface ModelAdapter {
+  readonly id: string;
+  readonly path: string;
+  readonly size_bytes: number;
+  /** Why it cannot be used, as found by the store or by a load; continues "the adapter X …". Absent: no fault is known. */
+  readonly error?: string;
 }
 
 export interface LoadedModel {

@@ -100,6 +100,7 @@ test('docs/models.md states the limits of model files', () => {
     dimensions: 'dimensions of a tensor',
     alignment: 'alignment, a power of two',
     parts: 'parts of a model',
+    adapterRank: 'rank of an adapter',
     mergesPerToken: 'merges for each token',
     templateBytes: 'bytes of a chat template',
     templateDepth: 'levels of a chat template',

@@ -190,6 +190,7 @@ async function load(path: string, options: NativeLoadOptions): Promise<void> {
       sees: false,
       hears: false,
       projector_refusal: null,
+      adapters: [],
       device: 'CPU',
     },
   });

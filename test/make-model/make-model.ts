@@ -1,7 +1,7 @@
 /**
  * Makes synthetic models: real architectures, vocabularies and chat templates, random weights.
  *
- *   node --import tsx test/make-model/make-model.ts tests              build/models/tiny-*.gguf, projectors/*.gguf
+ *   node --import tsx test/make-model/make-model.ts tests              build/models/tiny-*.gguf, projectors/*.gguf, adapters/*.gguf
  *   node --import tsx test/make-model/make-model.ts PRESET [--type F32|F16|Q8_0|Q4_0|Q4_K_M] [--out FILE]
  *
  * Q4_K_M is a mixture of types chosen by llama.cpp; its own quantiser makes it, and is built if necessary.
@@ -14,6 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { readGgufHeader } from '../../src/models/gguf/gguf.ts';
 import { isMixture, MIXTURES, quantizeFile, type Mixture } from './llama-quantize.ts';
+import { LORAS, writeLora, type LoraName } from './lora.ts';
 import { writeModel } from './model.ts';
 import { PRESETS, TEST_PRESETS, type PresetName } from './presets.ts';
 import { PROJECTORS, writeProjector, type ProjectorName } from './projector.ts';
@@ -48,6 +49,14 @@ async function makeProjector(name: ProjectorName, path: string): Promise<void> {
   console.log(`${relative(root, path)}: made`);
 }
 
+async function makeLora(name: LoraName, path: string): Promise<void> {
+  const recipe = await recipeOf(name, LORAS[name].encoding);
+  if ((await recipeIn(path)) === recipe) return;
+  await mkdir(dirname(path), { recursive: true });
+  await writeLora(path, name, recipe);
+  console.log(`${relative(root, path)}: made`);
+}
+
 /** Makes the mixture through a temporary F16 file. */
 async function makeMixture(presetName: PresetName, mixture: Mixture, path: string, recipe: string): Promise<void> {
   const halves = `${path}.${process.pid}.f16`;
@@ -60,11 +69,11 @@ async function makeMixture(presetName: PresetName, mixture: Mixture, path: strin
 }
 
 /** Everything that determines the bytes of the file. */
-async function recipeOf(presetName: PresetName | ProjectorName, encoding: Encoding | Mixture): Promise<string> {
-  const hash = createHash('sha256').update(`${presetName} ${encoding}\n`);
+async function recipeOf(name: PresetName | ProjectorName | LoraName, encoding: Encoding | Mixture): Promise<string> {
+  const hash = createHash('sha256').update(`${name} ${encoding}\n`);
   const sources = join(root, 'test', 'make-model');
-  const names = (await readdir(sources)).filter((name) => !name.endsWith('.test.ts'));
-  for (const name of names.sort()) hash.update(await readFile(join(sources, name)));
+  const files = (await readdir(sources)).filter((file) => !file.endsWith('.test.ts'));
+  for (const file of files.sort()) hash.update(await readFile(join(sources, file)));
   hash.update(await readFile(join(root, 'node_modules', 'node-llama-cpp', 'llama', 'binariesGithubRelease.json')));
   return hash.digest('hex');
 }
@@ -98,6 +107,9 @@ const { what, type, out } = parse();
 if (what === 'tests') {
   for (const name of Object.keys(PROJECTORS) as ProjectorName[]) {
     await makeProjector(name, join(root, 'build', 'models', 'projectors', `${name}.gguf`));
+  }
+  for (const name of Object.keys(LORAS) as LoraName[]) {
+    await makeLora(name, join(root, 'build', 'models', 'adapters', `${name}.gguf`));
   }
   for (const name of TEST_PRESETS) {
     await make(name, PRESETS[name].encoding, join(root, 'build', 'models', `${name}.gguf`));

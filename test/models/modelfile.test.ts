@@ -74,7 +74,6 @@ test('what svc cannot honour is refused with its line', () => {
     ['FROM x\nPARAMETER __proto__ 1', /unknown parameter __proto__/],
     ['FROM x\nconstructor', /unknown instruction CONSTRUCTOR/],
     ['FROM x\ntemplate """{{ .Prompt }}\n"""', /^Modelfile:2: TEMPLATE is not supported: /],
-    ['FROM x\nADAPTER ./a.gguf', /^Modelfile:2: ADAPTER is not supported: /],
     ['FROM x\nMESSAGE user Hello', /^Modelfile:2: MESSAGE is not supported: /],
     ['FROM x\nSYSTEM """\nabc', /^Modelfile:2: SYSTEM has no closing """$/],
     ['FROM x\nSYSTEM """\nabc""" def', /^Modelfile:3: nothing may follow/],
@@ -101,6 +100,17 @@ test('settings are written as a Modelfile that reads back as the same', () => {
   assert.match(toModelfile('qwen', { reasoning: 'low' }), /^# reasoning has no form in a Modelfile$/m);
 });
 
+test('adapters are files beside the settings, and are written back at their full strength only', () => {
+  const { settings, adapters } = parse('FROM x\nADAPTER ./a b.gguf\nadapter "/c.gguf"');
+  assert.equal([settings, adapters], [{ from: 'x' }, ['./a b.gguf', '/c.gguf']]);
+  assert.match(refusal('FROM x\nADAPTER').message, /^Modelfile:2: ADAPTER needs a value$/);
+  const known = [{ id: 'legal', path: '/store/1', size_bytes: 1 }];
+  const of = (scale: number): string => toModelfile('x', { lora: [{ id: 'legal', scale }] }, known);
+  assert.is(of(1), 'FROM x\nADAPTER /store/1');
+  assert.is(of(0.5), 'FROM x\n# lora has no form in a Modelfile');
+  assert.is(toModelfile('x', { lora: [{ id: 'gone', scale: 1 }] }, known), 'FROM x\n# lora has no form in a Modelfile');
+});
+
 test('docs/models.md has every instruction and parameter', () => {
   const rows = readFileSync(new URL('../../docs/models.md', import.meta.url), 'utf8')
     .split('\n')
@@ -119,7 +129,7 @@ test('docs/models.md has every instruction and parameter', () => {
       rule.kind === 'set' ? rule.setting : rule.why,
     ]),
   ];
-  const kinds = ['set', 'skipped', 'refused', 'parameter'];
+  const kinds = ['set', 'skipped', 'refused', 'parameter', 'adapter'];
   assert.equal(
     rows.filter(([, kind]) => kinds.includes(kind ?? '')),
     expected,

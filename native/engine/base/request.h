@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/base/adapters.h"
 #include "engine/base/field.h"
 #include "engine/base/status.h"
 
@@ -72,6 +73,9 @@ struct LoadOptions {
   // Projector, with which the model sees or hears (llama/media/projector.h); empty: none. One that
   // cannot be used is no error: ModelInfo::projector_refusal gives the reason.
   std::string projector_path;
+  // LoRA adapters that requests may ask for. One that cannot be used is no error:
+  // ModelInfo::adapters gives the reason.
+  std::vector<AdapterFile> adapters;
   // Called on the loading thread with the progress (0..1). Returns false to cancel the load
   // (kCancelled).
   std::function<bool(float fraction)> on_progress;
@@ -86,7 +90,7 @@ struct LoadOptions {
         SVC_FIELD(gpu_layers, .min = std::numeric_limits<int>::min()), SVC_FIELD(cache_type),
         SVC_FIELD(state_fixed_bytes), SVC_FIELD(state_token_bytes), SVC_FIELD(max_sequences),
         SVC_FIELD(prefix_folder), SVC_FIELD(prefix_model), SVC_FIELD(prefix_bytes),
-        SVC_FIELD(draft_path), SVC_FIELD(projector_path));
+        SVC_FIELD(draft_path), SVC_FIELD(projector_path), SVC_FIELD(adapters));
   }
 };
 
@@ -167,7 +171,8 @@ struct ModelInfo {
   // Reason why the requested projector is not used, worded to follow "the projector". Empty: it is
   // used, or none was requested.
   std::string projector_refusal;
-  std::string device;  // where the layers are: "CPU", or the GPU's name
+  std::vector<AdapterInfo> adapters;  // those of the load, in the same order
+  std::string device;                 // where the layers are: "CPU", or the GPU's name
   std::vector<std::pair<std::string, std::string>> metadata;  // scalar GGUF keys, as text
 
   // Without `sampling` and `metadata`.
@@ -180,7 +185,7 @@ struct ModelInfo {
         SVC_FIELD(layers), SVC_FIELD(threads), SVC_FIELD(has_chat_template), SVC_FIELD(calls_tools),
         SVC_FIELD(thinks), SVC_FIELD(makes_embeddings), SVC_FIELD(ranks),
         SVC_FIELD(draft_refusal, .nullable = true), SVC_FIELD(sees), SVC_FIELD(hears),
-        SVC_FIELD(projector_refusal, .nullable = true), SVC_FIELD(device));
+        SVC_FIELD(projector_refusal, .nullable = true), SVC_FIELD(adapters), SVC_FIELD(device));
   }
 };
 
@@ -343,6 +348,8 @@ struct GenerationRequest {
   // usage reports the number of tokens removed.
   bool truncate = false;
   SamplingParams sampling;
+  // LoRA adapters to compute with, in any order, each at most once. Those of scale 0 are ignored.
+  std::vector<AdapterWish> lora;
   std::vector<std::string> stop;
   RepetitionMode repetition_guard = RepetitionMode::kOff;
   Priority priority = Priority::kInteractive;
@@ -369,10 +376,10 @@ struct GenerationRequest {
     using Self = GenerationRequest;
     return std::make_tuple(
         SVC_FIELD(id, .required = true), SVC_FIELD(messages), SVC_FIELD(chat), SVC_FIELD(prompt),
-        SVC_FIELD(max_tokens), SVC_FIELD(truncate), SVC_FIELD(sampling), SVC_FIELD(stop),
-        SVC_FIELD(repetition_guard), SVC_FIELD(priority), SVC_FIELD(reuse_prefix), SVC_FIELD(share),
-        SVC_FIELD(own_prefixes), SVC_FIELD(store), SVC_FIELD(grammar, .non_empty = true),
-        SVC_FIELD(logprobs, .max = kMaxLogprobs));
+        SVC_FIELD(max_tokens), SVC_FIELD(truncate), SVC_FIELD(sampling), SVC_FIELD(lora),
+        SVC_FIELD(stop), SVC_FIELD(repetition_guard), SVC_FIELD(priority), SVC_FIELD(reuse_prefix),
+        SVC_FIELD(share), SVC_FIELD(own_prefixes), SVC_FIELD(store),
+        SVC_FIELD(grammar, .non_empty = true), SVC_FIELD(logprobs, .max = kMaxLogprobs));
   }
 };
 

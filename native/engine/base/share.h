@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/base/siphash.h"
 
@@ -22,5 +23,14 @@ struct PrefixScope {
   ShareId salt = 0;   // prefixes are reused only within one salt; 0: common to all shares
   ShareId owner = 0;  // the share that sent the prompt
 };
+
+// An adapter that a prompt is computed with.
+struct ScopedAdapter {
+  std::uint64_t fingerprint = 0;  // of its file
+  float scale = 0;
+};
+// The salt of prompts that are computed with these adapters, in any order; without adapters `salt`.
+// Their cached prefixes are those of another model.
+ShareId SaltWith(const SipKey& key, ShareId salt, std::vector<ScopedAdapter> adapters);
 
 }  // namespace svc

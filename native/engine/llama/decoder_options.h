@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "engine/llama/llama_model.h"
 
@@ -27,6 +28,7 @@ struct DecoderOptions {
   std::uint32_t max_sequences = 64;                      // > 0; clamped to 255
   CacheType cache_type = CacheType::kF16;
   StateSize state_size = {};
+  std::vector<llama_adapter_lora*> adapters = {};  // of the model (lora/adapters.h)
 };
 
 // Resolves the defaults of `options` for this model.

@@ -32,6 +32,7 @@
 #include "engine/llama/llama_context_ptr.h"
 #include "engine/llama/llama_prefill_lane.h"
 #include "engine/llama/log_capture.h"
+#include "engine/llama/lora/adapters.h"
 #include "engine/llama/row_positions.h"
 
 namespace svc {
@@ -53,6 +54,7 @@ class LlamaDecoder final : public Decoder {
         pools_(std::move(pools)),
         context_(std::move(context)),
         params_(params),
+        adapters_(options.adapters),
         state_size_(options.state_size),
         max_cells_(std::max(options.context_length, llama_n_ctx(context_.get()))),
         threads_(options.threads),
@@ -62,6 +64,12 @@ class LlamaDecoder final : public Decoder {
         can_share_(CanShareCells(model)),
         first_id_(model.is_recurrent() ? 0 : kScratch + 1) {
     Adopt();
+  }
+
+  void SetAdapters(const AdapterSet& adapters) override {
+    if (adapters == used_adapters_) return;
+    used_adapters_ = adapters;
+    UseAdapters(context_.get(), adapters_, used_adapters_);
   }
 
   DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) override {
@@ -145,7 +153,7 @@ class LlamaDecoder final : public Decoder {
     const std::uint32_t cells = LaneFor(tokens);
     lane_ = nullptr;  // freed before the new one is allocated
     lane_params_.n_ctx = cells;
-    lane_ = LlamaPrefillLane::New(model_.get(), lane_params_);
+    lane_ = LlamaPrefillLane::New(model_.get(), lane_params_, adapters_);
     if (lane_ != nullptr) {
       SetLaneThreads();
     } else {
@@ -234,6 +242,7 @@ class LlamaDecoder final : public Decoder {
     lane_params_ = LlamaPrefillLane::Params(params_, least_lane_cells_);
     lane_cells_ = LargestLane(least_lane_cells_, copied_cells_, cells_total());
     SetThreads(threads_);
+    UseAdapters(context_.get(), adapters_, used_adapters_);
     llama_set_abort_callback(
         context_.get(),
         [](void* user) {
@@ -348,6 +357,7 @@ class LlamaDecoder final : public Decoder {
   const std::shared_ptr<ThreadPools> pools_;  // must outlive the context
   ContextPtr context_;
   llama_context_params params_;
+  const std::vector<llama_adapter_lora*> adapters_;  // of the model
   const StateSize state_size_;
   const std::uint32_t max_cells_;
 
@@ -359,6 +369,7 @@ class LlamaDecoder final : public Decoder {
   std::uint32_t lane_cells_ = 0;  // largest lane; 0: no lane
 
   std::unique_ptr<LlamaPrefillLane> lane_;
+  AdapterSet used_adapters_;
   int threads_;
   const bool on_cpu_;
   const int max_threads_;

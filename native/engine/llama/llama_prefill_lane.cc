@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <system_error>
+#include <utility>
 
 #include "engine/llama/log_capture.h"
 
@@ -33,8 +34,10 @@ llama_context_params LlamaPrefillLane::Params(llama_context_params params, std::
 }
 
 std::unique_ptr<LlamaPrefillLane> LlamaPrefillLane::New(llama_model* model,
-                                                        llama_context_params params) {
+                                                        llama_context_params params,
+                                                        std::vector<llama_adapter_lora*> adapters) {
   std::unique_ptr<LlamaPrefillLane> lane(new LlamaPrefillLane());
+  lane->adapters_ = std::move(adapters);
   params.cb_eval = AtNode;
   params.cb_eval_user_data = lane.get();
   params.abort_callback = [](void* user) {

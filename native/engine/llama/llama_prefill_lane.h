@@ -17,6 +17,7 @@
 
 #include "engine/llama/batch_rows.h"
 #include "engine/llama/llama_context_ptr.h"
+#include "engine/llama/lora/adapters.h"
 #include "engine/model/prefill_lane.h"
 #include "llama.h"
 
@@ -27,8 +28,10 @@ class LlamaPrefillLane final : public PrefillLane {
   // Parameters of the lane's context, derived from the decoder's; also for a dry run
   // (memory_estimate.h).
   static llama_context_params Params(llama_context_params params, std::uint32_t cells);
-  // Creates a lane. Null: not enough memory. The model must outlive the lane.
-  static std::unique_ptr<LlamaPrefillLane> New(llama_model* model, llama_context_params params);
+  // Creates a lane. `adapters`: those of the model. Null: not enough memory. The model must outlive
+  // the lane.
+  static std::unique_ptr<LlamaPrefillLane> New(llama_model* model, llama_context_params params,
+                                               std::vector<llama_adapter_lora*> adapters = {});
   ~LlamaPrefillLane() override;
   LlamaPrefillLane(const LlamaPrefillLane&) = delete;
   LlamaPrefillLane& operator=(const LlamaPrefillLane&) = delete;
@@ -41,6 +44,9 @@ class LlamaPrefillLane final : public PrefillLane {
   std::uint32_t cells() const override { return llama_n_ctx(context_.get()); }
   int threads() const override { return llama_n_threads(context_.get()); }
   void Clear() override;
+  void SetAdapters(const AdapterSet& adapters) override {
+    UseAdapters(context_.get(), adapters_, adapters);
+  }
   bool LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
                  std::uint32_t end) override;
   void Begin(std::span<const Token> tokens, std::uint32_t padding) override;
@@ -62,6 +68,7 @@ class LlamaPrefillLane final : public PrefillLane {
   static bool AtNode(ggml_tensor* tensor, bool ask, void* lane);
 
   ContextPtr context_;
+  std::vector<llama_adapter_lora*> adapters_;
 
   std::mutex mutex_;
   std::condition_variable passed_;

@@ -20,6 +20,7 @@
 #include "engine/llama/llama_model.h"
 #include "engine/llama/llama_prefill_lane.h"
 #include "engine/llama/log_capture.h"
+#include "engine/llama/lora/adapters.h"
 #include "engine/llama/projector_memory.h"
 #include "llama-ext.h"
 
@@ -174,6 +175,22 @@ void AddProjector(const LoadOptions& options, MemoryEstimate* estimate) {
   }
 }
 
+// Adds the adapters' memory. Each of their tensors lies where the weight lies that it corrects, so
+// most of them where most weights are.
+void AddAdapters(const LoadOptions& options, const llama_context_params& params,
+                 MemoryEstimate* estimate) {
+  DeviceMemory& row =
+      *std::ranges::max_element(estimate->devices, {}, &DeviceMemory::weights_bytes);
+  std::uint64_t correction = 0;
+  for (const AdapterFile& file : options.adapters) {
+    const AdapterMemory memory = AdapterMemoryOf(file.path);
+    row.weights_bytes += memory.weights_bytes;
+    correction = std::max({correction, std::uint64_t{memory.widest_rows} * params.n_ubatch,
+                           std::uint64_t{memory.output_width} * params.n_outputs_max});
+  }
+  row.compute_bytes += correction * sizeof(float);
+}
+
 Result<MemoryEstimates> Estimate(const LoadOptions& options,
                                  const std::vector<std::uint32_t>& context_lengths) {
   if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) == nullptr) {
@@ -220,6 +237,7 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
           CanShareCells(model) ? CopyBytes(cache_bytes)
                                : StateCopyBytes(cache_bytes, state_size, estimate.context_length);
     }
+    if (!result.makes_embeddings) AddAdapters(options, params, &estimate);
     if (draft != nullptr) AddDraft(*draft, &estimate);
     if (!options.projector_path.empty()) AddProjector(options, &estimate);
     result.estimates.push_back(std::move(estimate));

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/adapters.h"
 #include "engine/base/request.h"
 #include "engine/base/state_bytes.h"
 #include "engine/model/media_rows.h"
@@ -52,7 +53,13 @@ class Decoder {
  public:
   virtual ~Decoder() = default;
 
-  // Computes the rows into the cache.
+  // Makes the following steps compute with these LoRA adapters; initially with none. A change costs
+  // about a millisecond for a small model, and several for a large one: the graph of the next step
+  // is planned anew. REQUIRES: each of them was loaded with the model.
+  virtual void SetAdapters(const AdapterSet& adapters) = 0;
+
+  // Computes the rows into the cache. REQUIRES: what the rows' sequences have in the cache was
+  // computed with the same adapters.
   // REQUIRES: 0 < rows.size() <= max_rows(), where the rows of a run with MediaRows::is_whole count
   // by themselves and are together; at most max_outputs() rows want logits; if a sequence has rows
   // of a picture or sound, all its rows are of the same one.

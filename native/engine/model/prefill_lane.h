@@ -35,6 +35,9 @@ class PrefillLane {
 
   // Empties the cache and abandons a batch that has been begun.
   virtual void Clear() = 0;
+  // As Decoder::SetAdapters, for the following batches. REQUIRES: the cache is empty, and no batch
+  // has been begun.
+  virtual void SetAdapters(const AdapterSet& adapters) = 0;
   // Loads the tokens [begin, end) of a prompt from a state that Decoder::SaveState returned.
   // REQUIRES: it has the tokens before `begin`, and no batch has been begun. False: it failed;
   // Clear must follow.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/adapters.h"
 #include "engine/base/request.h"
 #include "engine/base/share.h"
 #include "engine/base/text_stream.h"
@@ -41,6 +42,7 @@ struct Submission {
   // If not, it uses the prefix cache only for its own tokens while it is preempted, and it gets no
   // drafts.
   bool reuse_prefix = true;
+  AdapterSet adapters = {};  // LoRA adapters that it is computed with; part of scope.salt
   PrefixScope scope;
   bool store = true;  // the disk tier may keep its tokens
   // Pictures and sounds, in the order of the prompt. REQUIRES: the prompt does not end with one.
@@ -61,8 +63,8 @@ class Generation : Submission {
         stream(std::move(stop)),
         guard(repetition_guard) {}
 
+  using Submission::adapters, Submission::media, Submission::shareable, Submission::spelled;
   using Submission::id, Submission::max_tokens, Submission::sampler, Submission::priority;
-  using Submission::media, Submission::shareable, Submission::spelled;
   using Submission::reuse_prefix, Submission::scope, Submission::store, Submission::submitted_at;
 
   // A row computed beside drafts whose lead was too small to be trusted (tie_guard.h).

@@ -49,10 +49,12 @@ Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
       padding_(decoder_.get(), &costs_, &admission_),
       drafts_(std::move(options.drafter), decoder_.get(), &costs_, &admission_, &padding_),
       lane_turns_(now_),
+      adapter_turns_(now_),
       outbox_(now_) {}
 
 std::unique_ptr<Loop> Loop::Anew(std::unique_ptr<Loop> broken) {
   std::unique_ptr<Decoder> decoder = std::move(broken->decoder_);
+  broken->costs_.ShareTargets(1);
   LoopOptions options{.cost = broken->costs_.model(),
                       .targets = broken->costs_.targets(),
                       .now = broken->now_,
@@ -197,10 +199,8 @@ bool Loop::Plan() {
   admission_.MakeRoom();
   step_.Clear();
 
-  std::vector<Generation*> candidates = admission_.InOrder(/*in_cache=*/true);
-  const StepYield yield = shares_.YieldTo(&candidates);
-  PlanLane(candidates);
-  candidates = prefiller_.Beside(candidates, shares_);
+  StepYield yield;
+  const std::vector<Generation*> candidates = Candidates(&yield);
   std::vector<Demand> demands;
   demands.reserve(candidates.size());
   for (const Generation* generation : candidates) demands.push_back(DemandOf(*generation));
@@ -216,6 +216,24 @@ bool Loop::Plan() {
     AddPart(generation, generation.OfOneKind(admission_.RowsToCheckpoint(generation, share.rows)));
   }
   return !step_.rows.empty();
+}
+
+// Generations that may take part in the step, which leaves `yield` to some of them. A long prompt
+// goes to the lane instead.
+std::vector<Generation*> Loop::Candidates(StepYield* yield) {
+  std::vector<Generation*> candidates = admission_.InOrder(/*in_cache=*/true);
+  *yield = shares_.YieldTo(&candidates);
+  PlanLane(candidates);
+  candidates = prefiller_.Beside(candidates, shares_);
+  costs_.ShareTargets(1);
+  const std::uint32_t turns =
+      adapter_turns_.Keep(&candidates, counts_.steps, costs_.targets().decoding_ms);
+  if (turns > 1) {
+    costs_.ShareTargets(turns);
+    // Those that it was for may wait for their turn.
+    *yield = shares_.YieldTo(&candidates);
+  }
+  return candidates;
 }
 
 // Lets generations that have outgrown the cache wait, and replaces the cache once there is memory
@@ -328,6 +346,7 @@ DecodeOutcome Loop::Decode(const std::atomic<bool>& abort, StepStats& stats) {
   stats.predicted_ms = costs_.model().Predict(stats.rows, outputs);
   const double cpu_before_ms = costs_.CpuMs();
   const Clock::time_point started_at = now_();
+  decoder_->SetAdapters(step_.parts.front().generation->adapters);
   const DecodeOutcome outcome = decoder_->Decode(step_.rows, abort);
   stats.spent_ms = Milliseconds(now_() - started_at);
   padding_.Remove(step_);

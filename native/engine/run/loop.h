@@ -12,6 +12,8 @@
 // A step that only decodes may get rows for draft tokens (draft_round.h). Drafts that are accepted
 // need no step of their own; the text is the same without them.
 //
+// Generations with different LoRA adapters share the cache but not a step (adapter_turns.h).
+//
 // Outputs wait in the outbox (outbox.h) until the caller takes them.
 //
 // A failure of the device fails the generations of that batch; the others go on.
@@ -29,6 +31,7 @@
 #include "engine/draft/drafter.h"
 #include "engine/model/cost_model.h"
 #include "engine/model/decoder.h"
+#include "engine/run/adapter_turns.h"
 #include "engine/run/admission.h"
 #include "engine/run/draft_round.h"
 #include "engine/run/fair_shares.h"
@@ -126,6 +129,7 @@ class Loop {
   // ---- planning ----
   bool Grow();
   void EndOutgrown(Generation& generation);
+  std::vector<Generation*> Candidates(StepYield* yield);
   void PlanLane(const std::vector<Generation*>& candidates);
   void AddPart(Generation& generation, std::uint32_t rows);
 
@@ -161,6 +165,7 @@ class Loop {
   Padding padding_;
   DraftRound drafts_;
   LaneTurns lane_turns_;
+  AdapterTurns adapter_turns_;
   Step step_;
   bool is_beside_lane_ = false;  // generations want steps beside the batch in the lane
   Outbox outbox_;

@@ -38,6 +38,7 @@ bool Prefiller::Begin(Generation& generation, const Demand& demand, bool beside)
   if (held_ != &generation || length_ != generation.computed) {
     lane_->Clear();
     held_ = nullptr;
+    lane_->SetAdapters(generation.adapters);
     for (std::uint32_t at = 0; at < generation.computed; at += kLaneCopyTokens) {
       const std::uint32_t end = std::min(at + kLaneCopyTokens, generation.computed);
       if (!lane_->LoadState(decoder_->SaveState(generation.sequence, at, end), at, end)) {

@@ -64,7 +64,7 @@ std::uint32_t CutAtTile(const Demand& prompt, std::uint32_t most, std::uint32_t 
 
 // Time that the lane may compute between two steps that take `step_ms` each.
 double LaneTurnMs(double step_ms, const StepTargets& targets) {
-  const double fair = std::min(kLaneShare * step_ms, kLongestWaitMs);
+  const double fair = std::min(kLaneShare * step_ms, kLongestWaitMs) / targets.turns;
   return std::max(targets.decoding_ms - step_ms, fair);
 }
 
@@ -84,6 +84,10 @@ StepLimits LimitsFor(const CostModel& cost, const StepRecord& record, const Step
       limits.decoding_rows = 0;
       limits.prompt_rows = ahead;
     }
+    return limits;
+  }
+  if (targets.turns > 1) {
+    limits.prompt_rows = std::min(RowsBeside(1, cost, record, targets, rows), yield.prompt_rows);
     return limits;
   }
   if (cost.measured()) {

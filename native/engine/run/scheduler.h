@@ -71,6 +71,9 @@ namespace svc {
 struct StepTargets {
   double decoding_ms = kDecodingTargetMs;  // from one token to the next, where something decodes
   double prompt_ms = kPromptTargetMs;      // of a step of prompts alone
+  // Sets of adapters that take turns (adapter_turns.h). Above 1, decoding_ms is the part of one of
+  // them, and others decode that a step of prompts alone delays.
+  std::uint32_t turns = 1;
 };
 
 struct StepLimits {

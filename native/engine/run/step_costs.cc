@@ -12,9 +12,16 @@ StepCosts::StepCosts(const CostModel& model, const StepTargets& targets, Now now
       model_(model),
       threads_(cpu_ms_ ? max_threads : 1) {}
 
+StepTargets StepCosts::targets() const {
+  StepTargets targets = targets_;
+  targets.decoding_ms /= turns_;
+  targets.turns = turns_;
+  return targets;
+}
+
 StepLimits StepCosts::Limits(const std::vector<Demand>& demands, std::uint32_t max_rows,
                              const StepYield& yield) const {
-  return LimitsFor(model_, record_, targets_, demands, max_rows, yield);
+  return LimitsFor(model_, record_, targets(), demands, max_rows, yield);
 }
 
 double StepCosts::OfPrompt(std::uint32_t rows) const {

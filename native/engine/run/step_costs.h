@@ -35,7 +35,11 @@ class StepCosts {
 
   const CostModel& model() const { return model_; }
   bool measured() const { return model_.measured(); }
-  const StepTargets& targets() const { return targets_; }
+  // Those of a step; see ShareTargets.
+  StepTargets targets() const;
+  // Before each step is planned: number of sets of adapters that take turns (adapter_turns.h), so
+  // that a step has only its part of the inter-token target.
+  void ShareTargets(std::uint32_t turns) { turns_ = turns; }
   const CpuClock& cpu_clock() const { return cpu_ms_; }
   // Processor time of the process in milliseconds; 0 where it is not known.
   double CpuMs() const { return cpu_ms_ ? cpu_ms_() : 0; }
@@ -60,6 +64,7 @@ class StepCosts {
 
  private:
   const StepTargets targets_;
+  std::uint32_t turns_ = 1;
   const Now now_;
   const CpuClock cpu_ms_;
   CostModel model_;

@@ -7,6 +7,7 @@
 #include "engine/base/private_bytes.h"
 #include "engine/llama/llama_decoder.h"
 #include "engine/llama/llama_prefill_lane.h"
+#include "engine/llama/lora/adapters.h"
 #include "llama-ext.h"
 #include "models.h"
 #include "test.h"
@@ -82,6 +83,45 @@ TEST(TellsWhatALoadTakes) {
       EXPECT(found.weights <= expected.weights && expected.weights - found.weights < 1U << 20U);
     }
   }
+}
+
+// What a context takes once it computes with adapters.
+TEST(AdaptersAreCounted) {
+  const std::string path = test::TinyModels()[0];
+  LoadOptions options{.path = path, .context_length = 512};
+  const auto model = test::LoadTinyModel(path);
+  REQUIRE(model != nullptr);
+  const Result<MemoryEstimates> plain = EstimateMemory(options, {512});
+  for (const char* name : {"llama-attention", "llama-forward"}) {
+    options.adapters.push_back(
+        {.id = name, .path = std::string(SVC_TEST_MODELS) + "/adapters/" + name + ".gguf"});
+  }
+  options.adapters.push_back({.id = "none", .path = "/none.gguf"});
+  const Result<MemoryEstimates> told = EstimateMemory(options, {512});
+  REQUIRE(plain.ok() && told.ok());
+  const Taken without = Add(plain.value().estimates[0].devices);
+  const Taken with = Add(told.value().estimates[0].devices);
+  std::uint64_t bytes = 0;
+  for (const AdapterFile& file : options.adapters)
+    bytes += AdapterMemoryOf(file.path).weights_bytes;
+  EXPECT(bytes > 0);
+  EXPECT_EQ(with.weights - without.weights, bytes);
+  EXPECT_EQ(with.cache, without.cache);
+
+  const Adapters adapters(model->get(), options.adapters);
+  const auto compute = [&](const AdapterSet& set) {
+    llama_context* context = llama_init_from_model(
+        model->get(), DecoderParams(*model, DecoderOptionsOf(options, *model)));
+    UseAdapters(context, adapters.handles(), set);
+    std::vector<llama_token> tokens = {1, 2, 3};
+    EXPECT_EQ(llama_decode(context, llama_batch_get_one(tokens.data(), 3)), 0);
+    std::uint64_t taken = 0;
+    for (const auto& [type, each] : llama_get_memory_breakdown(context)) taken += each.compute;
+    llama_free(context);
+    return taken;
+  };
+  const std::uint64_t more = compute({{.index = 0, .scale = 1}, {.index = 1, .scale = 1}});
+  EXPECT(more - compute({}) <= with.compute - without.compute);
 }
 
 // A decoder with the sizes of the estimate, whose sequence 0 fills the context.

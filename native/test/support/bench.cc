@@ -22,7 +22,7 @@ Outcome Alone(const Want& want, std::uint32_t cells) {
   if (want.max_tokens == 0) return {"", FinishReason::kLength, 0};
   for (;;) {
     std::vector<float> logits(kFakeVocabulary);
-    LogitsOf(HashOf(tokens), logits.data());
+    LogitsOf(HashOf(tokens) + TagOf(want.adapters), logits.data());
     const Token token = sampler->Sample(logits.data());
     tokens.push_back(token);
     ++outcome.output_tokens;
@@ -44,6 +44,9 @@ Want RandomWant(GenerationId id, std::mt19937& random, std::uint32_t longest_pro
   if (random() % 4 != 0) want.max_tokens = random() % 60;
   if (random() % 2 == 0) want.period = 1 + random() % 9;
   if (random() % 3 == 0) want.stop = {std::string(1, static_cast<char>('3' + random() % 40))};
+  if (random() % 4 == 0) {
+    want.adapters = {{.index = static_cast<std::uint32_t>(random() % 3), .scale = 1}};
+  }
   return want;
 }
 
@@ -56,7 +59,11 @@ Submission SubmissionOf(const Want& want) {
   submission.sampler = SamplerOf(want);
   submission.priority = want.priority;
   submission.reuse_prefix = want.reuse_prefix;
+  submission.adapters = want.adapters;
   submission.scope = want.scope;
+  if (!want.adapters.empty()) {
+    submission.scope.salt = submission.scope.salt * 256 + TagOf(want.adapters);
+  }
   submission.store = want.store;
   return submission;
 }

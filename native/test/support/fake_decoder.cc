@@ -20,6 +20,14 @@ std::uint64_t HashOf(const std::vector<Token>& tokens) {
   return hash;
 }
 
+std::uint32_t TagOf(const AdapterSet& adapters) {
+  std::uint64_t hash = 0;
+  for (const AdapterUse& use : adapters) {
+    hash = Mix(Mix(hash, use.index), static_cast<std::uint64_t>(use.scale * 1000));
+  }
+  return adapters.empty() ? 0 : static_cast<std::uint32_t>(1 + hash % 255);
+}
+
 void LogitsOf(std::uint64_t hash, float* logits) {
   for (std::size_t i = 0; i < kFakeVocabulary; ++i) {
     logits[i] = static_cast<float>(Mix(hash, i) & 0xFFFFU);
@@ -56,6 +64,12 @@ Token EchoSampler::Sample(const float* logits) {
 FakeDecoder::FakeDecoder(FakeOptions options, FakeRecord* record)
     : options_(std::move(options)), record_(record), lane_(this) {}
 
+void FakeDecoder::SetAdapters(const AdapterSet& adapters) {
+  const std::uint32_t tag = TagOf(adapters);
+  if (tag != adapters_) ++record_->set_changes;
+  adapters_ = tag;
+}
+
 DecodeOutcome FakeDecoder::Decode(std::span<const Row> rows, const std::atomic<bool>& abort) {
   ++record_->steps;
   record_->rows += static_cast<std::uint32_t>(rows.size());
@@ -77,7 +91,8 @@ DecodeOutcome FakeDecoder::Decode(std::span<const Row> rows, const std::atomic<b
     EXPECT(IsId(row.sequence));
     Cells& cells = sequences_[row.sequence];
     EXPECT_EQ(row.position, static_cast<std::int32_t>(cells.size()));
-    cells.emplace(row.position, std::make_shared<Cell>(row.token, record_));
+    if (!cells.empty()) EXPECT_EQ(cells.rbegin()->second->adapters, adapters_);
+    cells.emplace(row.position, std::make_shared<Cell>(row.token, adapters_, record_));
     sequences.insert(row.sequence);
     if (!row.wants_logits) continue;
     ++asked;
@@ -85,7 +100,7 @@ DecodeOutcome FakeDecoder::Decode(std::span<const Row> rows, const std::atomic<b
     if (options_.logits) {
       options_.logits(TokensOf(cells), rows.size(), logits);
     } else {
-      LogitsOf(HashOf(TokensOf(cells)), logits);
+      LogitsOf(HashOf(TokensOf(cells)) + adapters_, logits);
     }
   }
   EXPECT(asked <= max_outputs());
@@ -147,7 +162,7 @@ StateBytes FakeDecoder::SaveState(SequenceId sequence, std::uint32_t begin, std:
       Fail(__FILE__, __LINE__, "SaveState: the sequence lacks a cell");
       return {};
     }
-    const SavedCell saved{at, cell->second->token};
+    const SavedCell saved{at, cell->second->adapters, cell->second->token};
     std::memcpy(to, &saved, sizeof saved);
     std::memset(to + sizeof saved, saved.Filler(), options_.token_bytes - sizeof saved);
     to += options_.token_bytes;
@@ -171,10 +186,11 @@ bool FakeDecoder::LoadState(SequenceId sequence, std::span<const std::uint8_t> s
     const bool whole =
         options_.token_bytes == sizeof cell || state[options_.token_bytes - 1] == cell.Filler();
     EXPECT(whole);
-    if (cell.at < static_cast<std::int32_t>(begin)) continue;
-    if (cell.at >= static_cast<std::int32_t>(end)) continue;
-    EXPECT(
-        sequences_[sequence].emplace(cell.at, std::make_shared<Cell>(cell.token, record_)).second);
+    const std::int32_t at = cell.at;
+    const std::uint32_t adapters = cell.adapters;
+    if (at < static_cast<std::int32_t>(begin) || at >= static_cast<std::int32_t>(end)) continue;
+    auto loaded = std::make_shared<Cell>(cell.token, adapters, record_);
+    EXPECT(sequences_[sequence].emplace(at, std::move(loaded)).second);
   }
   EXPECT_EQ(NextPosition(sequence), static_cast<std::int32_t>(end));
   return true;
@@ -229,14 +245,20 @@ void FakeDecoder::Lane::Clear() {
 bool FakeDecoder::Lane::LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
                                   std::uint32_t end) {
   EXPECT(tokens_.size() == begin && batch_.empty());
-  std::vector<std::int32_t> words(state.size() / sizeof(std::int32_t));
-  std::memcpy(words.data(), state.data(), state.size());
-  for (std::size_t i = 0; i < words.size(); i += 2) {
-    EXPECT_EQ(words[i], static_cast<std::int32_t>(tokens_.size()));
-    tokens_.push_back(words[i + 1]);
+  std::vector<SavedCell> cells(state.size() / sizeof(SavedCell));
+  std::memcpy(cells.data(), state.data(), state.size());
+  for (const SavedCell& cell : cells) {
+    EXPECT_EQ(cell.at, static_cast<std::int32_t>(tokens_.size()));
+    EXPECT_EQ(cell.adapters, adapters_);
+    tokens_.push_back(cell.token);
   }
   EXPECT(tokens_.size() == end && end <= decoder_.lane_cells());
   return true;
+}
+
+void FakeDecoder::Lane::SetAdapters(const AdapterSet& adapters) {
+  EXPECT(tokens_.empty() && batch_.empty());
+  adapters_ = TagOf(adapters);
 }
 
 void FakeDecoder::Lane::Begin(std::span<const Token> tokens, std::uint32_t padding) {
@@ -263,18 +285,17 @@ PrefillLane::Progress FakeDecoder::Lane::Advance(Stretch stretch,
   decoder_.record_->rows += static_cast<std::uint32_t>(batch_.size());
   batch_.clear();
   logits_.resize(kFakeVocabulary);
-  LogitsOf(HashOf(tokens_), logits_.data());
+  LogitsOf(HashOf(tokens_) + adapters_, logits_.data());
   return Progress::kDone;
 }
 
 StateBytes FakeDecoder::Lane::SaveState(std::uint32_t begin, std::uint32_t end) {
   EXPECT(begin < end && end <= tokens_.size());
-  std::vector<std::int32_t> words;
+  std::vector<SavedCell> cells;
   for (std::uint32_t at = begin; at < end; ++at) {
-    words.push_back(static_cast<std::int32_t>(at));
-    words.push_back(tokens_[at]);
+    cells.push_back({static_cast<std::int32_t>(at), adapters_, tokens_[at]});
   }
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(words.data());
-  return {bytes, bytes + words.size() * sizeof(std::int32_t)};
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(cells.data());
+  return {bytes, bytes + cells.size() * sizeof(SavedCell)};
 }
 }  // namespace svc::test

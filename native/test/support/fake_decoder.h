@@ -26,6 +26,9 @@ inline constexpr Token kFakeEnd = 0;
 // Combines a hash with a value.
 std::uint64_t Mix(std::uint64_t hash, std::uint64_t value);
 std::uint64_t HashOf(const std::vector<Token>& tokens);
+// Eight bits that tell sets of adapters apart; 0: none. The logits depend on it: those of tokens and
+// a tag are LogitsOf(HashOf(tokens) + tag).
+std::uint32_t TagOf(const AdapterSet& adapters);
 // Fills the logits with 16 bits of the hash each, which floats hold exactly.
 void LogitsOf(std::uint64_t hash, float* logits);
 
@@ -102,12 +105,14 @@ struct FakeRecord {
   std::atomic<std::uint32_t> states_loaded = 0;
   std::atomic<std::uint32_t> lane_layers = 0;  // calls of Advance(kLayer)
   std::atomic<std::uint32_t> lane_parts = 0;   // calls of Advance with another stretch
+  std::atomic<std::uint32_t> set_changes = 0;  // calls of SetAdapters with another set
 };
 
 class FakeDecoder final : public Decoder {
  public:
   FakeDecoder(FakeOptions options, FakeRecord* record);
 
+  void SetAdapters(const AdapterSet& adapters) override;
   DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) override;
 
   const float* Logits(std::size_t index) override { return &logits_[index * kFakeVocabulary]; }
@@ -148,16 +153,21 @@ class FakeDecoder final : public Decoder {
  private:
   // Counts as used while a sequence holds it.
   struct Cell {
-    Cell(Token value, FakeRecord* counter) : token(value), record(counter) { ++record->cells; }
+    Cell(Token value, std::uint32_t set, FakeRecord* counter)
+        : token(value), adapters(set), record(counter) {
+      ++record->cells;
+    }
     ~Cell() { --record->cells; }
     Cell(const Cell&) = delete;
     Cell& operator=(const Cell&) = delete;
     const Token token;
+    const std::uint32_t adapters;  // TagOf those with which it was computed
     FakeRecord* const record;
   };
   using Cells = std::map<std::int32_t, std::shared_ptr<Cell>>;
   struct SavedCell {
-    std::int32_t at = 0;
+    std::int32_t at : 24 = 0;
+    std::uint32_t adapters : 8 = 0;
     Token token = 0;
 
     std::uint8_t Filler() const { return static_cast<std::uint8_t>(at + token); }
@@ -171,6 +181,7 @@ class FakeDecoder final : public Decoder {
     std::uint32_t cells() const override { return decoder_.options_.lane_cells; }
     int threads() const override { return std::max<int>(decoder_.record_->threads, 1); }
     void Clear() override;
+    void SetAdapters(const AdapterSet& adapters) override;
     bool LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
                    std::uint32_t end) override;
     void Begin(std::span<const Token> tokens, std::uint32_t padding) override;
@@ -180,6 +191,7 @@ class FakeDecoder final : public Decoder {
 
    private:
     FakeDecoder& decoder_;
+    std::uint32_t adapters_ = 0;
     std::vector<Token> tokens_;
     std::vector<Token> batch_;
     int advances_ = 0;
@@ -190,6 +202,7 @@ class FakeDecoder final : public Decoder {
   static std::vector<Token> TokensOf(const Cells& cells);
 
   FakeOptions options_;
+  std::uint32_t adapters_ = 0;
   FakeRecord* const record_;
   std::map<SequenceId, Cells> sequences_;
   std::vector<float> logits_;

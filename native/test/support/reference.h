@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "common.h"
@@ -47,11 +48,12 @@ inline common_params_sampling LlamaCppSampling(const SamplingParams& params) {
   return sampling;
 }
 
-// Generates up to `limit` tokens; also ends when the context is full.
+// Generates up to `limit` tokens; also ends when the context is full. `prepare` is called first.
 inline Reference RunReference(const LlamaModel& model, const std::vector<Token>& prompt,
                               const SamplingParams& params, std::size_t limit,
                               std::uint32_t context_length, int threads,
-                              const std::string& gbnf = "") {
+                              const std::string& gbnf = "",
+                              const std::function<void(llama_context*)>& prepare = {}) {
   constexpr std::size_t kBatch = 512;
   llama_context_params context_params = llama_context_default_params();
   context_params.n_ctx = context_length;
@@ -60,6 +62,7 @@ inline Reference RunReference(const LlamaModel& model, const std::vector<Token>&
   context_params.n_threads = threads;
   context_params.n_threads_batch = threads;
   llama_context* context = llama_init_from_model(model.get(), context_params);
+  if (prepare) prepare(context);
 
   common_params_sampling sampling = LlamaCppSampling(params);
   if (!gbnf.empty()) sampling.grammar = {COMMON_GRAMMAR_TYPE_USER, gbnf};

@@ -4,7 +4,7 @@ import { invalid } from '../../protocol/validate.ts';
 
 const NOT_HERE = 'is not supported by this provider';
 /** Fields that only local models read. */
-const LOCAL_ONLY = ['reasoning_budget_tokens', 'chat_template_kwargs', 'repetition_guard'];
+const LOCAL_ONLY = ['reasoning_budget_tokens', 'chat_template_kwargs', 'repetition_guard', 'lora'];
 
 /** Values without effect: a server that does not support the setting answers the same. */
 const IDLE: Readonly<Partial<Record<keyof Sampling, number>>> = {

@@ -266,17 +266,7 @@ export class EngineChild {
         if (this.#verdict !== undefined) break;
         this.#loaded = true;
         this.#watch?.loaded();
-        if (message.info.draft_refusal !== null) {
-          const reason = `the draft model ${message.info.draft_refusal}`;
-          this.#options.log.info(
-            { model: this.#options.model, reason },
-            'engine.draft_model is not used for this model',
-          );
-        }
-        if (message.info.projector_refusal !== null) {
-          const reason = `the projector ${message.info.projector_refusal}`;
-          this.#options.log.warn({ model: this.#options.model, reason }, 'the projector is not used for this model');
-        }
+        this.#logRefusals(message.info);
         this.#options.onLoaded(message.info);
         break;
       case 'failed':
@@ -308,6 +298,22 @@ export class EngineChild {
       case 'tensor':
       case 'quantized':
         break;
+    }
+  }
+
+  /** Logs which files of the load are not used. */
+  #logRefusals({ draft_refusal, projector_refusal, adapters }: EngineInfo): void {
+    const { model, log } = this.#options;
+    if (draft_refusal !== null) {
+      const reason = `the draft model ${draft_refusal}`;
+      log.info({ model, reason }, 'engine.draft_model is not used for this model');
+    }
+    if (projector_refusal !== null) {
+      const reason = `the projector ${projector_refusal}`;
+      log.warn({ model, reason }, 'the projector is not used for this model');
+    }
+    for (const { id, error } of adapters) {
+      if (error !== '') log.warn({ model, reason: `the adapter ${id} ${error}` }, 'a LoRA adapter is not used');
     }
   }
 

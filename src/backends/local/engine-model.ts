@@ -3,7 +3,7 @@
  * settings share one engine; others have engines of their own.
  */
 import { LOAD_SETTINGS, loadSettingsOf, type LoadDefaults, type ModelSettings } from '../../protocol/model/settings.ts';
-import type { ModelRecord } from '../../protocol/records.ts';
+import type { ModelAdapter, ModelRecord } from '../../protocol/records.ts';
 import type { NativeLoadOptions } from '../../engine/addon.ts';
 
 export interface EngineModel {
@@ -17,6 +17,8 @@ export interface EngineModel {
   readonly draft: string | null;
   /** Path of the projector; null: none. */
   readonly projector: string | null;
+  /** LoRA adapters that are loaded with it, for the requests that choose them. */
+  readonly adapters: readonly ModelAdapter[];
   /** Equal for the models that share an engine. */
   readonly key: string;
 }
@@ -26,7 +28,9 @@ export function engineModelOf(record: ModelRecord, defaults: LoadDefaults): Engi
   const { draft, ...load } = loadSettingsOf(settings, defaults);
   const id = hasOwnEngine(settings) ? record.id : (record.from ?? record.id);
   const projector = record.projector?.path ?? null;
-  return { id, path, context_length, load, draft, projector, key: JSON.stringify([path, load, draft, projector]) };
+  const adapters = (record.adapters ?? []).filter(({ error }) => error === undefined);
+  const key = JSON.stringify([path, load, draft, projector, adapters]);
+  return { id, path, context_length, load, draft, projector, adapters, key };
 }
 
 function hasOwnEngine(settings: ModelSettings): boolean {

@@ -1,6 +1,6 @@
 /**
  * Cache of memory estimates, so that reloading a model needs no dry run. An entry is valid for the same model file,
- * draft-model file, projector file and settings. Estimates that involve devices contain their free memory and are not cached.
+ * draft-model file, projector file, adapter files and settings. Estimates that involve devices contain their free memory and are not cached.
  */
 import { statSync } from 'node:fs';
 import type { NativeMemoryEstimates } from '../../engine/addon.ts';
@@ -14,8 +14,9 @@ export class EstimateCache {
   /** Wraps `estimate` with the cache. */
   of({ path }: { readonly path: string }, estimate: Estimate): Estimate {
     return async (options, contextLengths) => {
-      const { draft_path, projector_path } = options;
-      const files = [path, draft_path, projector_path].filter((file) => file !== undefined);
+      const { draft_path, projector_path, adapters = [] } = options;
+      const others = [draft_path, projector_path, ...adapters.map((each) => each.path)];
+      const files = [path, ...others].filter((file) => file !== undefined);
       const key = JSON.stringify([files.map(versionOf), options, contextLengths]);
       const known = this.#kept.get(key);
       if (known !== undefined) return known;

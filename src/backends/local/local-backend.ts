@@ -32,6 +32,7 @@ import { draftPathFor } from './draft-model.ts';
 import { engineModelOf, type EngineModel } from './engine-model.ts';
 import { EstimateCache } from './estimate-cache.ts';
 import { totalOf } from './fit.ts';
+import { adapterFilesOf, tried, withAdapters } from './lora.ts';
 import { Pool } from './pool.ts';
 import { checkDimensions, toEngineRequest, withSettings } from './request.ts';
 import { Residency } from './residency.ts';
@@ -138,12 +139,12 @@ export class LocalBackend implements Backend {
   generate(request: GenerateRequest, context: GenerateContext): AsyncGenerator<GenerateEvent, void, undefined> {
     return this.#answers.answer(request, context, {
       wanted: 'text',
-      prepare: ({ settings }) => {
+      prepare: (model) => {
         const { prefix_sharing, repetition_guard } = this.#options.engine;
-        const own_prefixes = prefix_sharing === 'key';
-        const asked = toEngineRequest(withSettings(request, { ...given({ repetition_guard }), ...settings }), {
+        const whole = withSettings(request, { ...given({ repetition_guard }), ...model.settings });
+        const asked = toEngineRequest(withAdapters(whole, this.#withState(model)), {
           share: shareOf(context.caller),
-          own_prefixes,
+          own_prefixes: prefix_sharing === 'key',
         });
         return (engine) => engine.generate(asked);
       },
@@ -385,7 +386,8 @@ export class LocalBackend implements Backend {
         const cached = this.#estimates.of(model, estimate);
         const draft_path = await draftPathFor(model, { store, log });
         const projector_path = model.projector ?? undefined;
-        const options = { ...settings, ...this.#prefixOptions(model.path), ...given({ draft_path, projector_path }) };
+        const files = { draft_path, projector_path, adapters: adapterFilesOf(model) };
+        const options = { ...settings, ...this.#prefixOptions(model.path), ...given(files) };
         await this.#residency.plan(supervisor, options, cached, signal, onPlan);
       },
       grow: (supervisor, demand) => this.#residency.grow(supervisor, demand),
@@ -436,6 +438,7 @@ export class LocalBackend implements Backend {
     return {
       ...model,
       ...triedFields(model.capabilities, foundBy(info)),
+      ...given({ adapters: tried(model.adapters, info.adapters) }),
       state,
       loaded: {
         pid,

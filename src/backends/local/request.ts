@@ -15,12 +15,12 @@ import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
 
 /** Adds what the model's settings in the config say where the request says nothing. */
 export function withSettings(request: GenerateRequest, settings: RequestSettings = {}): GenerateRequest {
-  const { system, sampling, stop = [], max_tokens, reasoning, repetition_guard } = settings;
+  const { system, sampling, stop = [], max_tokens, reasoning, repetition_guard, lora } = settings;
   const hasSystem = system === undefined || request.messages.some(({ role }) => role === 'system');
   // A budget is a wish about reasoning, too.
   const thinks = request.reasoning_budget_tokens === undefined ? reasoning : undefined;
   return {
-    ...given({ max_tokens, reasoning_effort: thinks, repetition_guard }),
+    ...given({ max_tokens, reasoning_effort: thinks, repetition_guard, lora }),
     ...request,
     messages: hasSystem ? request.messages : [{ role: 'system', content: system }, ...request.messages],
     sampling: { ...sampling, ...request.sampling },

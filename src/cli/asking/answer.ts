@@ -2,8 +2,16 @@
 import type { Client } from '../../client/client.ts';
 import { Collector } from '../../protocol/collect.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type { GenerateRequest, GenerateResult, Message, Sampling } from '../../protocol/generate.ts';
+import {
+  LoraSchema,
+  type GenerateRequest,
+  type GenerateResult,
+  type Lora,
+  type Message,
+  type Sampling,
+} from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
+import { parse } from '../../protocol/validate.ts';
 import type { answerFlags, FlagValues, routingFlags } from '../spec.ts';
 import { count } from '../terminal/format.ts';
 import { modelName } from '../machine/model-name.ts';
@@ -115,8 +123,15 @@ export function requestOf(
       model: model === undefined ? undefined : modelName(model),
       max_tokens: flags['max-tokens'],
       truncate: flags.truncate ? true : undefined,
+      lora: flags.lora.length === 0 ? undefined : flags.lora.map(loraOf),
       reasoning_effort: flags.think === 'off' ? 'none' : flags.think,
       route: routeOf(flags),
     }),
   };
+}
+
+function loraOf(typed: string): Lora {
+  const [id = '', scale = '1', ...rest] = typed.split('=');
+  const number = scale.trim() === '' || rest.length > 0 ? NaN : Number(scale);
+  return parse(LoraSchema, { id, scale: number }, 'lora');
 }

@@ -21,8 +21,8 @@ export async function removeName(name: string): Promise<void> {
   await reload();
 }
 
-/** Makes a running daemon read the config again; says so if it cannot use it. */
-async function reload(): Promise<void> {
+/** Makes a running daemon read the config, and the models, again; says so if it cannot use it. */
+export async function reload(): Promise<void> {
   try {
     await fromDaemon((client) => client.reload());
   } catch (error) {

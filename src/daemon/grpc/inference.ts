@@ -81,12 +81,14 @@ function readRequest(definitions: Definitions, call: Call): GenerateRequest {
   const fields = fieldsOf(definitions, 'svc.v1.GenerateRequest', call.request, false);
   const format = fields['format'] as { schema?: string } | undefined;
   const sampling = fields['sampling'] as WireSampling | undefined;
-  const { tools, tool_choice, chat_template_kwargs: variables, ...rest } = fields;
+  const { tools, tool_choice, chat_template_kwargs: variables, lora, ...rest } = fields;
   const gauge = new JsonGauge();
   const request = parse(GenerateRequestSchema, {
     ...rest,
     messages: (fields['messages'] as WireMessage[]).map(readMessage),
     ...readTools(tools as WireTool[], tool_choice as string | undefined, gauge),
+    // An empty list means that none was sent.
+    ...((lora as object[]).length === 0 ? {} : { lora }),
     ...(variables === undefined
       ? {}
       : { chat_template_kwargs: readJson(variables as string, 'chat_template_kwargs', gauge) }),

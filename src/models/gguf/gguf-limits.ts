@@ -16,6 +16,8 @@ export const GGUF_LIMITS = {
   /** Real vocabularies have up to three. */
   mergesPerToken: 16,
   parts: 1000,
+  /** Real adapters have up to 512. */
+  adapterRank: 4096,
   /** libllama's lexer takes quadratic time for some templates. */
   templateBytes: 256 * 1024,
   /** Limit of templateDepth(). Real templates stay below 40; the smallest stack in use holds several hundred levels. */

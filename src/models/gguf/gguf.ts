@@ -37,6 +37,8 @@ export interface ReadGguf {
 
 /** Enough for a model without a vocabulary; a model with one takes a second and a third read. */
 const FIRST_READ_BYTES = 512 * 1024;
+/** Value of `general.type`. */
+export const ADAPTER = 'adapter';
 const LABEL_CHARACTERS = 256;
 
 /**
@@ -167,6 +169,11 @@ export function summarize(files: readonly ReadGguf[]): GgufSummary {
   if (architecture === PROJECTOR) {
     throw new SvcError('MODEL_INVALID', `${path} is a projector, not a model`, {
       hint: 'use the model file: usually beside this one, without mmproj in its name',
+    });
+  }
+  if (text(metadata, 'general.type') === ADAPTER) {
+    throw new SvcError('MODEL_INVALID', `${path} is an adapter, not a model`, {
+      hint: `add it to its model: svc model add --adapter-of MODEL ${path}`,
     });
   }
   if (tensors.length === 0) throw invalid(path, 'has a vocabulary but no weights');

@@ -4,17 +4,20 @@
  */
 import { SvcError } from '../../protocol/errors.ts';
 import type { ModelSettings } from '../../protocol/model/settings.ts';
+import type { ModelAdapter } from '../../protocol/records.ts';
 import { suggest } from '../../protocol/suggest.ts';
 import { PARAMETERS, type Treatment } from './parameters.ts';
 
 export interface Modelfile {
   /** Has `from`. */
   readonly settings: ModelSettings & { readonly from: string };
+  /** Files of LoRA adapters, as written there. */
+  readonly adapters: readonly string[];
   /** What was skipped, and why: `line 3: LICENSE: …`. */
   readonly skipped: readonly string[];
 }
 
-type Rule = Treatment['kind'] | 'parameter';
+type Rule = Treatment['kind'] | 'parameter' | 'adapter';
 
 /** Every instruction; docs/models.md has the same table. */
 export const INSTRUCTIONS: Readonly<Record<string, { readonly kind: Rule; readonly why: string }>> = {
@@ -26,7 +29,7 @@ export const INSTRUCTIONS: Readonly<Record<string, { readonly kind: Rule; readon
   TEMPLATE: { kind: 'refused', why: 'svc uses the chat template of the model file' },
   RENDERER: { kind: 'refused', why: 'svc uses the chat template of the model file' },
   PARSER: { kind: 'refused', why: 'svc finds the format of calls and reasoning in the chat template' },
-  ADAPTER: { kind: 'refused', why: 'adapters (LoRA) are not supported in a Modelfile' },
+  ADAPTER: { kind: 'adapter', why: 'the file is added to the model of FROM, and `lora` has it with scale 1' },
   MESSAGE: { kind: 'refused', why: 'a name has no example messages: send them with the request' },
 };
 
@@ -40,6 +43,7 @@ interface Instruction {
 export function parseModelfile(text: string, file: string): Modelfile {
   let settings: ModelSettings = {};
   const skipped: string[] = [];
+  const adapters: string[] = [];
   for (const { line, name, value } of instructionsOf(text, file)) {
     const rule = INSTRUCTIONS[name];
     if (rule === undefined) throw wrong(file, line, `unknown instruction ${name}`, hintFor(name));
@@ -47,12 +51,13 @@ export function parseModelfile(text: string, file: string): Modelfile {
     if (rule.kind === 'skipped') skipped.push(`line ${String(line)}: ${name}: ${rule.why}`);
     else if (value === '') throw wrong(file, line, `${name} needs a value`);
     else if (rule.kind === 'parameter') settings = withParameter(settings, { line, name, value }, file, skipped);
+    else if (rule.kind === 'adapter') adapters.push(value);
     else if (name === 'FROM' && settings.from !== undefined) throw wrong(file, line, 'FROM is there twice');
     else settings = { ...settings, [rule.why]: value };
   }
   const { from } = settings;
   if (from === undefined) throw new SvcError('INPUT_INVALID', `${file} has no FROM`, { hint: 'begin with FROM MODEL' });
-  return { settings: { ...settings, from }, skipped };
+  return { settings: { ...settings, from }, adapters, skipped };
 }
 
 function withParameter(
@@ -136,13 +141,16 @@ function wrong(file: string, line: number, what: string, hint?: string): SvcErro
   return new SvcError('INPUT_INVALID', `${file}:${String(line)}: ${what}`, hint === undefined ? {} : { hint });
 }
 
-/** Writes settings as a Modelfile; those that it cannot express are named in comments. */
-export function toModelfile(from: string, settings: ModelSettings): string {
+/** Writes settings as a Modelfile; those that it cannot express are named in comments. `adapters`: those of the model. */
+export function toModelfile(from: string, settings: ModelSettings, adapters: readonly ModelAdapter[] = []): string {
   const lines = [`FROM ${from}`];
+  const { lora = [] } = settings;
+  const paths = lora.map(({ id, scale }) => (scale === 1 ? adapters.find((each) => each.id === id)?.path : undefined));
   const left: string[] = [];
   for (const [setting, value] of Object.entries(flat(settings))) {
     const parameter = Object.entries(PARAMETERS).find(([, rule]) => rule.kind === 'set' && rule.setting === setting);
-    if (setting === 'system') lines.push(`SYSTEM """${String(value)}"""`);
+    if (setting === 'lora' && !paths.includes(undefined)) lines.push(...paths.map((path) => `ADAPTER ${String(path)}`));
+    else if (setting === 'system') lines.push(`SYSTEM """${String(value)}"""`);
     else if (setting === 'stop') lines.push(...(value as string[]).map((each) => `PARAMETER stop "${each}"`));
     else if (parameter === undefined || typeof value !== 'number') left.push(setting);
     else lines.push(`PARAMETER ${parameter[0]} ${String(value)}`);

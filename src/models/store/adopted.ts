@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { digestOf } from './digest.ts';
 import { filesOfModel } from '../gguf/parts.ts';
-import type { Registry, RegistryEntry, StoredFile } from './registry.ts';
+import { besidesOf, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
 import { digestOfParts, type StorePaths } from './store-paths.ts';
 
 /** A file whose digest was verified. */
@@ -61,7 +61,7 @@ export async function holds(place: string, { digest, size_bytes }: StoredFile, r
         entry.path === null &&
         (entry.digest === digest
           ? entry.modified_at_ms === found.mtimeMs
-          : [...(entry.parts ?? []), entry.projector].some((file) => file?.digest === digest)),
+          : [...(entry.parts ?? []), ...besidesOf(entry)].some((file) => file.digest === digest)),
     );
   return isKnown || (await digestOf(place)) === digest;
 }
@@ -89,13 +89,23 @@ export async function bring(from: string, to: string): Promise<void> {
 /** Deletes the files of `removed` that no other model uses. REQUIRES: the registry's lock. */
 export async function deleteFiles(paths: StorePaths, removed: RegistryEntry, registry: Registry): Promise<void> {
   const others = registry.models.filter((entry) => entry !== removed);
-  const blobsOf = (entry: RegistryEntry): string[] => [
-    ...(entry.path === null && entry.parts === undefined ? [entry.digest] : []),
-    ...(entry.projector === undefined ? [] : [entry.projector.digest]),
-  ];
-  const kept = new Set(others.flatMap(blobsOf));
-  for (const digest of blobsOf(removed)) if (!kept.has(digest)) await rm(paths.blob(digest), { force: true });
+  await deleteBlobs(paths, blobsOf(removed), others);
   if (removed.path !== null || removed.parts === undefined) return;
   if (others.some(({ parts, digest }) => parts !== undefined && digest === removed.digest)) return;
   await rm(paths.parts(removed.digest), { recursive: true, force: true });
+}
+
+/** Deletes those of the files that none of the models uses. REQUIRES: the registry's lock. */
+export async function deleteBlobs(
+  paths: StorePaths,
+  digests: readonly string[],
+  models: readonly RegistryEntry[],
+): Promise<void> {
+  const kept = new Set(models.flatMap(blobsOf));
+  for (const digest of digests) if (!kept.has(digest)) await rm(paths.blob(digest), { force: true });
+}
+
+function blobsOf(entry: RegistryEntry): string[] {
+  const weights = entry.path === null && entry.parts === undefined ? [entry.digest] : [];
+  return [...weights, ...besidesOf(entry).map(({ digest }) => digest)];
 }

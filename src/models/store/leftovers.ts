@@ -8,7 +8,7 @@
  */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Registry } from './registry.ts';
+import { besidesOf, type Registry } from './registry.ts';
 import type { StorePaths } from './store-paths.ts';
 
 export interface Leftovers {
@@ -58,10 +58,11 @@ export async function collectLeftovers(paths: StorePaths, registry: Registry, no
   return { removed, freed_bytes: removed.reduce((sum, { size_bytes }) => sum + size_bytes, 0), kept };
 }
 
-function placesNamed({ path, digest, parts, projector }: Registry['models'][number], paths: StorePaths): string[] {
+function placesNamed(entry: Registry['models'][number], paths: StorePaths): string[] {
+  const { path, digest, parts } = entry;
   return [
     ...(path !== null ? [] : [parts === undefined ? paths.blob(digest) : paths.parts(digest)]),
-    ...(projector === undefined ? [] : [paths.blob(projector.digest)]),
+    ...besidesOf(entry).map((file) => paths.blob(file.digest)),
   ];
 }
 

@@ -22,6 +22,24 @@ export function checkModelId(id: string): void {
   }
 }
 
+/**
+ * Checks the id of a LoRA adapter, which is unique among those of its model. A number is a place in their list.
+ * @throws SvcError INVALID_REQUEST
+ */
+export function checkAdapterId(id: string): void {
+  if (VALID.test(id) && id.length <= LONGEST && !/^\d+$/.test(id)) return;
+  throw new SvcError('INVALID_REQUEST', `${JSON.stringify(id.slice(0, LONGEST))} cannot be the name of an adapter`, {
+    hint: `up to ${LONGEST} letters, digits, dots, dashes and underscores, not only digits; a letter or digit first and last`,
+    param: 'name',
+  });
+}
+
+/** As `modelIdFor`, for an adapter. */
+export function adapterIdFor(path: string, taken: ReadonlySet<string>): string {
+  const id = modelIdFor(path, taken);
+  return /^\d+$/.test(id) ? modelIdFor(`adapter-${id}`, taken) : id;
+}
+
 /** Returns an id made from the file name, with `-2`, `-3` and so on appended while it is taken. */
 export function modelIdFor(path: string, taken: ReadonlySet<string>): string {
   const spelled = parse(path)

@@ -1,5 +1,4 @@
 /** Registry entries and records of models. */
-import { given } from '../../protocol/given.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import { digestOfWeights } from './adopted.ts';
 import type { GgufSummary } from '../gguf/gguf.ts';
@@ -28,10 +27,10 @@ export function entryOf(
 
 /** @param path of the file, in or outside the store */
 export function recordOf(
-  { modified_at_ms, parts: _parts, projector: _projector, ...entry }: RegistryEntry,
+  { modified_at_ms, parts: _parts, projector: _projector, adapters: _adapters, ...entry }: RegistryEntry,
   path: string,
   isDefault: boolean,
-  projector?: ModelRecord['projector'],
+  besides: Pick<ModelRecord, 'projector' | 'adapters'>,
 ): ModelRecord {
   return {
     ...unknownFile(entry.id, entry.source, path),
@@ -39,7 +38,7 @@ export function recordOf(
     // An older svc guessed from the template that a model calls tools.
     capabilities: entry.capabilities.filter((capability) => capability !== 'tools'),
     path,
-    ...given({ projector }),
+    ...besides,
     default: isDefault,
     modified_at: new Date(modified_at_ms).toISOString(),
   };

@@ -30,6 +30,8 @@ const EntrySchema = v.object({
   parts: v.optional(v.array(StoredFileSchema)),
   /** In the store. */
   projector: v.optional(StoredFileSchema),
+  /** LoRA adapters, in the store. `base`: digest of the model that they were checked against (adapters.ts). */
+  adapters: v.optional(v.array(v.object({ ...StoredFileSchema.entries, id: v.string(), base: DigestSchema }))),
   /** Modification time of the file when it was added; if it differs now, the file has changed. */
   modified_at_ms: v.number(),
   architecture: v.string(),
@@ -42,6 +44,11 @@ const EntrySchema = v.object({
   license: v.nullable(v.string()),
 });
 export type RegistryEntry = v.InferOutput<typeof EntrySchema>;
+
+/** Files in the store besides its weights. */
+export function besidesOf({ projector, adapters = [] }: RegistryEntry): StoredFile[] {
+  return [...(projector === undefined ? [] : [projector]), ...adapters];
+}
 
 const RegistrySchema = v.object({
   version: v.literal(1),

@@ -16,6 +16,7 @@ import { makeDirectory } from '../../files/make-directory.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import { triedFields, type TriedCapability, type ModelRecord } from '../../protocol/records.ts';
+import { Adapters } from './adapters.ts';
 import {
   bring,
   deleteFiles,
@@ -70,6 +71,8 @@ const MOST_INSPECTED = 64;
 
 /** Instances and processes may share a directory. Nothing is held open. */
 export class ModelStore {
+  /** LoRA adapters of the added models. */
+  readonly adapters: Adapters;
   readonly #dir: string;
   readonly #paths: StorePaths;
   readonly #builtinPath: string;
@@ -87,6 +90,8 @@ export class ModelStore {
     this.#paths = new StorePaths(dir);
     this.#builtinPath = builtinPath;
     this.#registry = new RegistryFile(dir);
+    const unfinished = async (): Promise<string> => await this.unfinished();
+    this.adapters = new Adapters({ registry: this.#registry, paths: this.#paths, unfinished });
     this.#tried = new TriedCapabilities(tried);
   }
 
@@ -187,6 +192,7 @@ export class ModelStore {
         ),
         source: model.source,
         license: made.license ?? license,
+        ...given({ adapters: before?.adapters }),
         ...(projector === null ? {} : { projector: { digest: projector.digest, size_bytes: projector.sizeBytes } }),
       };
       for (const each of registry.models) {
@@ -291,7 +297,7 @@ export class ModelStore {
     return await this.#registry.update((registry) => {
       const known = registry.models.filter((each) => each.path === path);
       registry.models = registry.models.map((each) =>
-        each.path === path ? entryOf(each.id, path, read, summary) : each,
+        each.path === path ? { ...entryOf(each.id, path, read, summary), ...given({ adapters: each.adapters }) } : each,
       );
       if (name === undefined && known[0] !== undefined) return entryOf(known[0].id, path, read, summary);
       const entry = entryOf(newId(name, wholeName(path), registry), path, read, summary);
@@ -394,14 +400,23 @@ export class ModelStore {
   async #lookAt(entry: RegistryEntry, registry: Registry): Promise<Looked> {
     const files = weightsOf(entry, this.#paths).map(({ path }) => path);
     const [path = ''] = files;
-    const record = recordOf(entry, path, defaultIdOf(registry) === entry.id, await this.#projectorOf(entry));
+    const record = recordOf(
+      entry,
+      path,
+      defaultIdOf(registry) === entry.id,
+      given({
+        projector: await this.#projectorOf(entry),
+        adapters: await this.adapters.of(entry, entry.digest, registry),
+      }),
+    );
     try {
       const found = await Promise.all(files.map((file) => stat(file)));
       const size = found.reduce((sum, each) => sum + each.size, 0);
       if (isDamaged(entry, registry)) throw new SvcError('MODEL_INVALID', 'its content has changed (SHA-256 mismatch)');
       if (size === entry.size_bytes && found[0]?.mtimeMs === entry.modified_at_ms)
         return { record: await this.#withFindings(record) };
-      return { record: { ...record, ...factsOf(await this.#inspect(files)), digest: null } };
+      const adapters = await this.adapters.of(entry, null, registry);
+      return { record: { ...record, ...factsOf(await this.#inspect(files)), ...given({ adapters }), digest: null } };
     } catch (error) {
       return failed(record, `the model ${entry.id}`, error, mendingOf(entry));
     }

@@ -21,7 +21,7 @@ import { collectLeftovers, type Leftovers } from './leftovers.ts';
 import { inspectParts } from '../gguf/gguf.ts';
 import { partsBeside } from '../gguf/part-names.ts';
 import { progressReport } from './rate.ts';
-import type { Registry, RegistryEntry, RegistryFile, StoredFile } from './registry.ts';
+import { besidesOf, type Registry, type RegistryEntry, type RegistryFile, type StoredFile } from './registry.ts';
 import type { StorePaths } from './store-paths.ts';
 
 export interface Problem {
@@ -136,7 +136,7 @@ export class Verification {
       }
     }
     this.#entries.push(entry);
-    this.#say(entry.id, sum(files), problems, problems.length === 0 ? null : mendingOf(entry));
+    this.#say(entry.id, sum(files), problems, problems.length === 0 ? null : mendingFor(entry, problems, paths));
   }
 
   #say(model: string, sizeBytes: number, problems: readonly Problem[], hint: string | null): void {
@@ -184,8 +184,7 @@ export function weightsOf({ path, digest, size_bytes, parts }: RegistryEntry, pa
 }
 
 function filesOf(entry: RegistryEntry, paths: StorePaths): PlacedFile[] {
-  const { projector } = entry;
-  const besides = projector === undefined ? [] : [{ ...projector, path: paths.blob(projector.digest) }];
+  const besides = besidesOf(entry).map(({ digest, size_bytes }) => ({ digest, size_bytes, path: paths.blob(digest) }));
   return [...weightsOf(entry, paths), ...besides];
 }
 
@@ -193,6 +192,12 @@ function filesOf(entry: RegistryEntry, paths: StorePaths): PlacedFile[] {
 export function isDamaged({ path, digest, parts }: RegistryEntry, { damaged }: Registry): boolean {
   if (path !== null || damaged.length === 0) return false;
   return (parts?.map((part) => part.digest) ?? [digest]).some((each) => damaged.includes(each));
+}
+
+function mendingFor(entry: RegistryEntry, problems: readonly Problem[], paths: StorePaths): string {
+  const adapter = entry.adapters?.find(({ digest }) => problems.some(({ file }) => file === paths.blob(digest)));
+  if (adapter === undefined) return mendingOf(entry);
+  return `remove the adapter, and add it again: svc model rm --yes --adapter ${adapter.id} ${entry.id}`;
 }
 
 /** Returns a hint how to repair a model whose files are missing or damaged. */

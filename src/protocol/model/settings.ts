@@ -14,6 +14,8 @@ export interface RequestSettings {
   readonly max_tokens?: number;
   readonly reasoning?: NonNullable<GenerateRequest['reasoning_effort']>;
   readonly repetition_guard?: NonNullable<GenerateRequest['repetition_guard']>;
+  /** LoRA adapters of the model. */
+  readonly lora?: NonNullable<GenerateRequest['lora']>;
   /** In seconds; -1: forever. */
   readonly keep_alive?: number;
 }

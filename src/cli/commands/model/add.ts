@@ -1,16 +1,20 @@
 import { resolve } from 'node:path';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { given } from '../../../protocol/given.ts';
+import { invalid } from '../../../protocol/validate.ts';
+import { addAdapter } from '../../machine/adapters.ts';
 import { bytes } from '../../terminal/format.ts';
 import { openStore } from '../../machine/models.ts';
 import { printResult, sayProgress } from '../../terminal/output.ts';
 
 export const spec = {
   summary: 'Check a GGUF file and register it as a model',
-  detail: ['The file stays in its place unless --copy copies it into the store.'],
+  detail: [
+    'The file stays in its place unless --copy copies it into the store. With --adapter-of the file is a LoRA adapter of an installed model, and is always copied.',
+  ],
   arguments: [{ name: 'file', required: true, completes: 'file' }],
   flags: {
-    name: { kind: 'string', value: 'ID', summary: 'model id; otherwise made from the file name' },
+    name: { kind: 'string', value: 'ID', summary: 'id of the model or adapter; otherwise made from the file name' },
     copy: { kind: 'switch', summary: 'copy the file into the store' },
     projector: {
       kind: 'string',
@@ -19,12 +23,30 @@ export const spec = {
         'projector with which the model sees or hears, copied into the store; otherwise one beside the file is used',
       completes: 'file',
     },
+    'adapter-of': {
+      kind: 'string',
+      value: 'MODEL',
+      summary: 'register the file as a LoRA adapter of this model',
+      completes: 'model',
+    },
     json: jsonFlag,
   },
-  examples: ['svc model add ./qwen3-4b-q4_k_m.gguf', 'svc model add --copy --name qwen ./qwen3-4b-q4_k_m.gguf'],
+  examples: [
+    'svc model add ./qwen3-4b-q4_k_m.gguf',
+    'svc model add --copy --name qwen ./qwen3-4b-q4_k_m.gguf',
+    'svc model add --adapter-of qwen --name legal ./legal-lora-f16.gguf',
+  ],
 } as const satisfies Spec;
 
-export const run: Run<typeof spec> = async ({ name, copy, projector, json }, { file }) => {
+export const run: Run<typeof spec> = async ({ name, copy, projector, 'adapter-of': base, json }, { file }) => {
+  if (base !== undefined) {
+    if (projector !== undefined) throw invalid('projector', 'is for models, not for adapters');
+    const adapter = await addAdapter(base, resolve(file), name);
+    const { id, model, size_bytes } = adapter;
+    const use = `try it: svc run -m ${model} --lora ${id} "Hello"`;
+    printResult(json, adapter, `added the adapter ${id} of ${model} (${bytes(size_bytes)}); ${use}`);
+    return;
+  }
   const onProgress = (done: number, total: number): void => {
     sayProgress(`reading ${file}: ${((done / total) * 100).toFixed(0)} %`);
   };

@@ -6,6 +6,7 @@ import { SvcError } from '../../../protocol/errors.ts';
 import type { ModelSettings } from '../../../protocol/model/settings.ts';
 import { readInput } from '../../asking/stdin.ts';
 import { readTextFile } from '../../asking/text-file.ts';
+import { addAdapter } from '../../machine/adapters.ts';
 import { configuredNames, findModel, openStore } from '../../machine/models.ts';
 import { setName } from '../../machine/model-names.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
@@ -16,7 +17,7 @@ const LARGEST_BYTES = 512 * 1024;
 export const spec = {
   summary: "Give a model a further name, with settings from Ollama's Modelfile",
   detail: [
-    'The name is written to the config as models.NAME, and replaces an earlier one. FROM is an installed model or a .gguf file, which is then registered in its place.',
+    'The name is written to the config as models.NAME, and replaces an earlier one. FROM is an installed model or a .gguf file, which is then registered in its place; the file of ADAPTER is added to that model.',
   ],
   arguments: [{ name: 'name', required: true }],
   flags: {
@@ -38,10 +39,14 @@ export const run: Run<typeof spec> = async ({ file, json }, { name }) => {
   const isInput = file === '-';
   const text = isInput ? await readInput(LARGEST_BYTES) : readTextFile(file, LARGEST_BYTES);
   const what = isInput ? 'standard input' : file;
-  const { settings, skipped } = parseModelfile(text, what);
+  const { settings, adapters, skipped } = parseModelfile(text, what);
   await checkUnused(name);
-  const from = await installed(settings.from, isInput ? process.cwd() : dirname(resolve(file)));
-  const made: ModelSettings = { ...settings, from };
+  const folder = isInput ? process.cwd() : dirname(resolve(file));
+  const from = await installed(settings.from, folder);
+  const ids = new Set<string>();
+  for (const adapter of adapters) ids.add((await addAdapter(from, resolve(folder, adapter))).id);
+  const lora = [...ids].map((id) => ({ id, scale: 1 }));
+  const made: ModelSettings = { ...settings, from, ...(lora.length === 0 ? {} : { lora }) };
   await setName(name, made);
   for (const each of skipped) say(`${what}: ${each}`);
   printResult(

@@ -20,10 +20,12 @@ export async function memoryOf(model: ModelRecord): Promise<readonly ModelMemory
   const { max_sequences } = engine;
   const draft_path = await draftPathFor(model, draft);
   const projector_path = model.projector?.path;
+  const usable = model.adapters?.filter(({ error }) => error === undefined);
+  const adapters = usable?.map(({ id, path }) => ({ id, path }));
   const others = OTHERS.filter((length) => model.context_length === null || length <= model.context_length);
   const estimates = await estimateModel(
     model,
-    given({ gpu_layers, max_sequences, cache_type, draft_path, projector_path }),
+    given({ gpu_layers, max_sequences, cache_type, draft_path, projector_path, adapters }),
     [context_length, ...others],
   );
   const own = estimates.estimates[0]?.context_length;

@@ -3,9 +3,10 @@ import { resolvePaths } from '../../../home/paths.ts';
 import { prefixFolder, removePrefixes } from '../../../models/store/prefixes.ts';
 import { dropUnfinished } from '../../../models/pull/unfinished.ts';
 import { SvcError } from '../../../protocol/errors.ts';
-import type { ModelRecord } from '../../../protocol/records.ts';
+import type { ModelAdapter, ModelRecord } from '../../../protocol/records.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
+import { removeAdapter } from '../../machine/adapters.ts';
 import { removeName } from '../../machine/model-names.ts';
 import { findModel, fromDaemon, listModels, openStore, storeDirectory } from '../../machine/models.ts';
 import { askYesNo, printResult, say } from '../../terminal/output.ts';
@@ -16,11 +17,20 @@ export const spec = {
     'A file in the store is deleted. A file that was registered in its own place stays there. If it is a name that the config gives to a model (`svc model create`), only the name is removed.',
   ],
   arguments: [modelArgument],
-  flags: { yes: { kind: 'switch', short: 'y', summary: 'do not ask before deleting a file' }, json: jsonFlag },
-  examples: ['svc model rm qwen', 'svc model rm --yes qwen'],
+  flags: {
+    adapter: { kind: 'string', value: 'ID', summary: 'remove only this LoRA adapter of the model' },
+    yes: { kind: 'switch', short: 'y', summary: 'do not ask before deleting a file' },
+    json: jsonFlag,
+  },
+  examples: ['svc model rm qwen', 'svc model rm --yes qwen', 'svc model rm --yes --adapter legal qwen'],
 } as const satisfies Spec;
 
-export const run: Run<typeof spec> = async ({ yes, json }, { model }) => {
+export const run: Run<typeof spec> = async ({ adapter, yes, json }, { model }) => {
+  if (adapter !== undefined) {
+    await dropAdapter(await findModel(model), adapter, yes);
+    printResult(json, { removed: adapter }, `removed the adapter ${adapter} of ${model}`);
+    return;
+  }
   const dropped = await dropUnfinished(join(resolvePaths().cacheDir, 'downloads'), model);
   if (dropped !== null) {
     printResult(json, { removed: dropped }, `removed the partial download of ${dropped}`);
@@ -33,7 +43,7 @@ export const run: Run<typeof spec> = async ({ yes, json }, { model }) => {
     return;
   }
   const isCopy = record.path.startsWith(storeDirectory() + sep);
-  if (isCopy && !yes) await confirm(record);
+  if (isCopy && !yes) await confirm(record, record.id);
   if (record.loaded !== null) await fromDaemon((client) => client.unload(record.id));
   await openStore().remove(record.id);
   await removePrefixes(prefixFolder(resolvePaths().cacheDir), record.path);
@@ -42,11 +52,18 @@ export const run: Run<typeof spec> = async ({ yes, json }, { model }) => {
   if (broken.length > 0) say(`made from it, and now without a model: ${broken.map(({ id }) => id).join(', ')}`);
 };
 
-async function confirm({ id, path, size_bytes }: ModelRecord): Promise<void> {
+async function dropAdapter({ id, from = id, adapters = [] }: ModelRecord, typed: string, yes: boolean): Promise<void> {
+  const known = adapters.find((each) => each.id.toLowerCase() === typed.toLowerCase());
+  if (known !== undefined && !yes) await confirm(known, `--adapter ${known.id} ${from}`);
+  await removeAdapter(from, typed);
+}
+
+/** `named`: as typed after the command. */
+async function confirm({ id, path, size_bytes }: ModelRecord | ModelAdapter, named: string): Promise<void> {
   const agreed = await askYesNo(`remove ${id} and delete ${path} (${bytes(size_bytes)})?`);
   if (agreed === true) return;
   if (agreed === false) throw new SvcError('CANCELLED', `${id} was not removed`);
   throw new SvcError('INVALID_REQUEST', `removing ${id} deletes ${path} (${bytes(size_bytes)})`, {
-    hint: `confirm it: svc model rm --yes ${id}`,
+    hint: `confirm it: svc model rm --yes ${named}`,
   });
 }

@@ -24,7 +24,7 @@ export const spec = {
 export const run: Run<typeof spec> = async ({ modelfile, json }, { model }) => {
   const record = await findModel(model);
   if (modelfile) {
-    const text = toModelfile(record.from ?? record.id, record.settings ?? {});
+    const text = toModelfile(record.from ?? record.id, record.settings ?? {}, record.adapters);
     printResult(json, { modelfile: text }, text);
     return;
   }
@@ -54,6 +54,10 @@ function describe(model: ModelRecord, fileSampling: Partial<Sampling>): string {
     ['quantization', text(model.quantization)],
     ['context', count(model.context_length)],
     ['capabilities', capabilitiesOf(model)],
+    ...(model.adapters ?? []).map(({ id, size_bytes, error }): [string, string] => [
+      'adapter',
+      `${id} (${bytes(size_bytes)}${error === undefined ? '' : `, cannot be used: it ${error}`})`,
+    ]),
     ['license', text(model.license)],
     ['modified', model.modified_at],
     ['state', model.state],
