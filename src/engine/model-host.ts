@@ -146,7 +146,12 @@ export class ModelHost {
     opened.addon.loadBackends(opened.directory);
     const missing = missingParts(
       enterSandbox({
-        models: [path, options.draft_path, options.projector_path, ...(options.adapters ?? []).map((each) => each.path)],
+        models: [
+          path,
+          options.draft_path,
+          options.projector_path,
+          ...(options.adapters ?? []).map((each) => each.path),
+        ],
         prefixFolder: options.prefix_folder,
         addonFolder: opened.directory,
       }),

@@ -54,7 +54,14 @@ export async function writeLora(path: string, name: LoraName, recipe: string): P
 }
 
 function tensorsOf(name: LoraName, { base, weights, encoding }: Lora): Tensor[] {
-  const { layers, embeddingLength: width, feedForwardLength: forward, heads, keyValueHeads, headLength } = PRESETS[base];
+  const {
+    layers,
+    embeddingLength: width,
+    feedForwardLength: forward,
+    heads,
+    keyValueHeads,
+    headLength,
+  } = PRESETS[base];
   const shapes = {
     attn_q: [width, heads * headLength],
     attn_v: [width, keyValueHeads * headLength],
