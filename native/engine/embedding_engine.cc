@@ -171,7 +171,7 @@ Result<std::unique_ptr<Engine>> NewEmbeddingEngine(std::unique_ptr<LlamaModel> m
   info.makes_embeddings = true;
   info.ranks = Ranks(*model);
   for (const AdapterFile& file : options.adapters) {
-    info.adapters.push_back({.id = file.id, .error = "cannot be used: this model generates no text"});
+    info.adapters.push_back({file.id, "cannot be used: this model generates no text"});
   }
   std::unique_ptr<RankPrompt> rank_prompt;
   if (info.ranks) {
