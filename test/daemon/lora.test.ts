@@ -95,7 +95,7 @@ test('a registered adapter is listed, and a request chooses it with a scale', as
   assert.equal(together, [legal, base]);
   assert.equal(await enginesOf(daemon), ['tiny']);
 
-  assert.match(await done(run('model', 'show', 'tiny')), /^adapter +legal \(.*\)\nadapter +style \(.*\)$/m);
+  assert.match(await done(run('model', 'show', 'tiny')), /^adapter: +legal \(.*\)\nadapter: +style \(.*\)$/m);
   const { models } = JSON.parse(await done(run('model', 'list', '--json'))) as { models: ModelRecord[] };
   assert.equal(
     models.find(({ id }) => id === 'tiny')?.adapters?.map(({ id }) => id),
@@ -228,7 +228,7 @@ test('a name of the config and a Modelfile choose adapters for requests that say
   assert.match(other.stderr, /is an adapter of another base: its architecture is "qwen2", the model's "llama"/);
   configure({ models: { lawyer: { from: 'tiny', lora: [{ id: 'legal', scale: 'x' }] } } });
   const wrong = await rejection(() => daemon.client.reload(), 'CONFIG_INVALID');
-  assert.match(wrong.message, /models\.lawyer\.lora.*scale must be number/);
+  assert.match(wrong.message, /models\.lawyer\.lora\.0\.scale" must be number/);
 });
 
 test('an adapter that cannot be used is refused, or named, and requests without it are answered', async ({
