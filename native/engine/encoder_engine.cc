@@ -18,8 +18,7 @@ Result<EncoderParts> NewEncoderParts(std::unique_ptr<LlamaModel> model,
   info.makes_embeddings = true;
   info.ranks = Ranks(*model);
   for (const AdapterFile& file : options.adapters) {
-    info.adapters.push_back(
-        {.id = file.id, .error = "cannot be used: this model generates no text"});
+    info.adapters.push_back({file.id, "cannot be used: this model generates no text"});
   }
   return EncoderParts{
       .model = std::move(model), .encoder = std::move(encoder.value()), .info = std::move(info)};

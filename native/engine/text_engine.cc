@@ -206,7 +206,7 @@ std::unique_ptr<PrefixStore> OpenPrefixStore(const LoadOptions& options, const D
 
 // REQUIRES: the model has no context yet.
 ScopedAdapters LoadAdapters(const LoadOptions& options, const LlamaModel& model) {
-  ScopedAdapters adapters{.loaded = Adapters(model.get(), options.adapters)};
+  ScopedAdapters adapters{.loaded = Adapters(model.get(), options.path, options.adapters)};
   for (const AdapterFile& file : options.adapters) {
     adapters.fingerprints.push_back(FingerprintOf(file.path, SVC_LLAMA_CPP_TAG));
   }

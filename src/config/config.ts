@@ -177,8 +177,12 @@ function locate(root: Node, issue: v.BaseIssue<unknown>): [offset: number, messa
   const node = findNodeAtLocation(root, keys);
   const name = keys.length === 0 ? 'the config' : `"${keys.join('.')}"`;
   // An unknown key is shown at the key, not at its value.
-  if (issue.type === 'strict_object') return [node?.parent?.offset ?? root.offset, unknownKey(keys, name)];
-  return [node?.offset ?? root.offset, `${name} ${issue.message}`];
+  if (issue.type === 'strict_object' && issue.expected === 'never') {
+    return [node?.parent?.offset ?? root.offset, unknownKey(keys, name)];
+  }
+  // A required key that is absent is shown at its object.
+  const place = node ?? findNodeAtLocation(root, keys.slice(0, -1));
+  return [place?.offset ?? root.offset, `${name} ${issue.message}`];
 }
 
 function unknownKey([section, provider, key]: readonly (string | number)[], name: string): string {

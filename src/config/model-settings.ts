@@ -4,7 +4,13 @@
  */
 import { isAbsolute } from 'node:path';
 import * as v from 'valibot';
-import { REASONING_EFFORTS, REPETITION_GUARDS, GenerateRequestSchema, SamplingSchema } from '../protocol/generate.ts';
+import {
+  GenerateRequestSchema,
+  LoraSchema,
+  REASONING_EFFORTS,
+  REPETITION_GUARDS,
+  SamplingSchema,
+} from '../protocol/generate.ts';
 import { KeepAliveSchema } from '../protocol/keep-alive.ts';
 import { LIMITS } from '../protocol/limits.ts';
 import { chainOf, isModelName, type ModelNames } from '../protocol/model/settings.ts';
@@ -35,7 +41,7 @@ const SETTINGS = {
   keep_alive_seconds: v.exactOptional(v.pipe(notAnObject, wholeNumber(-1, 31_536_000)), 300),
 };
 
-const { stop, max_tokens, lora } = GenerateRequestSchema.entries;
+const { stop, max_tokens } = GenerateRequestSchema.entries;
 
 const NamedModelSchema = v.pipe(
   v.custom<object>(
@@ -51,7 +57,7 @@ const NamedModelSchema = v.pipe(
     max_tokens: v.exactOptional(asInRequests(max_tokens.wrapped)),
     reasoning: v.exactOptional(v.picklist(REASONING_EFFORTS, `must be one of ${REASONING_EFFORTS.join(', ')}`)),
     repetition_guard: v.exactOptional(repetitionGuard),
-    lora: v.exactOptional(asInRequests(lora.wrapped)),
+    lora: v.exactOptional(asInRequests(v.pipe(v.array(section(LoraSchema.entries)), v.maxLength(LIMITS.lora)))),
     keep_alive: v.exactOptional(
       v.config(KeepAliveSchema.wrapped, { message: 'must be seconds, or a duration such as 5m; -1: forever' }),
     ),

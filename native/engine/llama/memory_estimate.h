@@ -68,9 +68,9 @@ struct MemoryEstimates {
 };
 
 // Estimates each of `context_lengths` (0: the default); otherwise `options` as for Engine::Load.
-// Includes the draft model, the projector and the adapters if they can be used. Blocks, for a second if the
-// vocabulary is large. Any thread, one call at a time. Errors: kModelInvalid, kOutOfMemory,
-// kCancelled, kEngineUnavailable.
+// Includes the draft model, the projector and the adapters if they can be used. Blocks, for a
+// second if the vocabulary is large. Any thread, one call at a time. Errors: kModelInvalid,
+// kOutOfMemory, kCancelled, kEngineUnavailable.
 Result<MemoryEstimates> EstimateMemory(const LoadOptions& options,
                                        const std::vector<std::uint32_t>& context_lengths);
 

@@ -3,26 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/run/no_token.h"
+
 namespace svc {
-namespace {
-
-// Why a sampler that returned `token` drew none.
-Status WhyNoToken(Token token) {
-  switch (token) {
-    case kBrokenLogits:
-      return {StatusCode::kInternal,
-              "the model computed values that are not numbers (NaN or infinity); try another "
-              "quantization of it, or engine.gpu_layers 0 if it runs on a GPU"};
-    case kSlowGrammar:
-      return {StatusCode::kInvalidRequest,
-              "following the grammar takes too long; make it simpler or less ambiguous", "grammar"};
-    default:
-      return {StatusCode::kInvalidRequest,
-              "the grammar allows no token of this model's vocabulary here", "grammar"};
-  }
-}
-
-}  // namespace
 
 Loop::Loop(std::unique_ptr<Decoder> decoder, LoopOptions options)
     : decoder_(std::move(decoder)),

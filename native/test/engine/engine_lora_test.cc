@@ -121,7 +121,7 @@ TEST(TheTextIsThatOfAPlainLoopWithTheSameAdapters) {
     Host host(options);
     const auto model = test::LoadTinyModel(options.path);
     REQUIRE(host.is_loaded() && model != nullptr);
-    const Adapters adapters(model->get(), options.adapters);
+    const Adapters adapters(model->get(), options.path, options.adapters);
     std::vector<std::vector<AdapterWish>> choices = {{{ids[0], 1}}, {{ids[0], -0.6F}}};
     if (ids.size() > 1) choices.push_back({{ids[1], 0.8F}, {ids[0], 0.4F}});
     for (const std::vector<AdapterWish>& wishes : choices) {

@@ -108,7 +108,7 @@ TEST(AdaptersAreCounted) {
   EXPECT_EQ(with.weights - without.weights, bytes);
   EXPECT_EQ(with.cache, without.cache);
 
-  const Adapters adapters(model->get(), options.adapters);
+  const Adapters adapters(model->get(), options.path, options.adapters);
   const auto compute = [&](const AdapterSet& set) {
     llama_context* context = llama_init_from_model(
         model->get(), DecoderParams(*model, DecoderOptionsOf(options, *model)));

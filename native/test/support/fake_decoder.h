@@ -26,8 +26,8 @@ inline constexpr Token kFakeEnd = 0;
 // Combines a hash with a value.
 std::uint64_t Mix(std::uint64_t hash, std::uint64_t value);
 std::uint64_t HashOf(const std::vector<Token>& tokens);
-// Eight bits that tell sets of adapters apart; 0: none. The logits depend on it: those of tokens and
-// a tag are LogitsOf(HashOf(tokens) + tag).
+// Eight bits that tell sets of adapters apart; 0: none. The logits depend on it: those of tokens
+// and a tag are LogitsOf(HashOf(tokens) + tag).
 std::uint32_t TagOf(const AdapterSet& adapters);
 // Fills the logits with 16 bits of the hash each, which floats hold exactly.
 void LogitsOf(std::uint64_t hash, float* logits);

@@ -29,7 +29,7 @@ export const INSTRUCTIONS: Readonly<Record<string, { readonly kind: Rule; readon
   TEMPLATE: { kind: 'refused', why: 'svc uses the chat template of the model file' },
   RENDERER: { kind: 'refused', why: 'svc uses the chat template of the model file' },
   PARSER: { kind: 'refused', why: 'svc finds the format of calls and reasoning in the chat template' },
-  ADAPTER: { kind: 'adapter', why: 'the file is added to the model of FROM, and `lora` has it with scale 1' },
+  ADAPTER: { kind: 'adapter', why: 'the file is added to the model of FROM, and lora has it with scale 1' },
   MESSAGE: { kind: 'refused', why: 'a name has no example messages: send them with the request' },
 };
 

@@ -309,6 +309,14 @@ test('an unsupported parameter is rejected under the name that the caller used, 
   assert.equal(body({ tools: [], stop: [] }, quirks), body({}));
 });
 
+test('what only local models do is rejected by name', () => {
+  refuses({ lora: [{ id: 'legal', scale: 1 }] }, 'lora');
+  refuses({ repetition_guard: 'stop' }, 'repetition_guard');
+  refuses({ reasoning_budget_tokens: 5 }, 'reasoning_budget_tokens');
+  refuses({ chat_template_kwargs: { x: 1 } }, 'chat_template_kwargs');
+  assert.equal(body({ lora: [] }), body({}));
+});
+
 test('a no-op value is not sent to a server that does not support the parameter', () => {
   const quirks = { unsupported: ['top_k', 'min_p', 'repeat_penalty'] };
   assert.equal(body({ sampling: { top_k: 0, min_p: 0, repeat_penalty: 1 } }, quirks), body({}));

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::string_view kDown = ".lora_a";  // to the rank
 constexpr std::string_view kUp = ".lora_b";    // from the rank
-constexpr std::string_view kEmbedding = "token_embd.weight";
-constexpr std::string_view kOutput = "output.weight";
+constexpr const char* kEmbedding = "token_embd.weight";
+constexpr const char* kOutput = "output.weight";
 constexpr const char* kWrongBase = "was made for another base model: ";
 
 struct GgufDeleter {
@@ -132,7 +132,9 @@ bool Fit(const std::string& name, const Pair& pair, std::int64_t experts) {
   const TensorHead& up = *pair.up;
   // Rows of token_embd's are looked up, so both are stored by rank.
   const std::int64_t rank = down.shape[name.ends_with(kEmbedding) ? 0 : 1];
-  const std::int64_t matrices = name.ends_with("_exps.weight") ? experts : 1;
+  // Those that experts share in groups are of another number, which is not known here.
+  const std::int64_t grouped = name.ends_with("exps.weight") ? 0 : 1;
+  const std::int64_t matrices = name.ends_with("_exps.weight") ? experts : grouped;
   const auto is_stack = [&](const TensorHead& head) {
     return IsMatrixType(head.type) &&
            std::ranges::all_of(head.shape, [](auto n) { return n > 0; }) &&
@@ -147,8 +149,29 @@ std::uint64_t BytesOf(const std::string& path) {
   return error ? 0 : bytes;
 }
 
+// True if the model's output matrix is its token embeddings. Then libllama takes an adapter of the
+// embeddings for one of the output, too, and ends the process, because the two have other forms.
+bool IsOutputTied(const std::string& model_path) {
+  const Gguf file = Open(model_path);
+  return file == nullptr || gguf_find_tensor(file.get(), kOutput) < 0;
+}
+
+// Why the model cannot use the tensors of an adapter, as far as their heads show; empty: it can.
+std::string RefusePairs(const Pairs& pairs, const llama_model* model,
+                        const std::string& model_path) {
+  const std::int64_t experts = ExpertsOf(model);
+  for (const auto& [name, pair] : pairs) {
+    if (!Fit(name, pair, experts)) return "is damaged: the tensors of " + name + " do not fit";
+  }
+  if (pairs.contains(kEmbedding) && IsOutputTied(model_path)) {
+    return "changes the token embeddings, which this model also has as its output";
+  }
+  return "";
+}
+
 // Why the model cannot use the file, as far as its header shows; empty: it can.
-std::string Refusal(const std::string& path, const llama_model* model) {
+std::string Refusal(const std::string& path, const llama_model* model,
+                    const std::string& model_path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return "is missing: there is no file " + path;
   const Gguf file = Open(path);
@@ -160,11 +183,7 @@ std::string Refusal(const std::string& path, const llama_model* model) {
   }
   Pairs pairs;
   if (std::string why = ReadPairs(file.get(), BytesOf(path), &pairs); !why.empty()) return why;
-  const std::int64_t experts = ExpertsOf(model);
-  for (const auto& [name, pair] : pairs) {
-    if (!Fit(name, pair, experts)) return "is damaged: the tensors of " + name + " do not fit";
-  }
-  return "";
+  return RefusePairs(pairs, model, model_path);
 }
 
 Status Refuse(const std::string& message) { return {StatusCode::kInvalidRequest, message, "lora"}; }
@@ -187,9 +206,10 @@ AdapterMemory AdapterMemoryOf(const std::string& path) {
   return memory;
 }
 
-Adapters::Adapters(llama_model* model, const std::vector<AdapterFile>& files) {
+Adapters::Adapters(llama_model* model, const std::string& path,
+                   const std::vector<AdapterFile>& files) {
   for (const AdapterFile& file : files) {
-    std::string error = Refusal(file.path, model);
+    std::string error = Refusal(file.path, model, path);
     llama_adapter_lora* adapter = nullptr;
     if (error.empty()) {
       adapter = llama_adapter_lora_init(model, file.path.c_str());

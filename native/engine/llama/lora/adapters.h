@@ -28,9 +28,10 @@ AdapterMemory AdapterMemoryOf(const std::string& path);
 class Adapters {
  public:
   Adapters() = default;
-  // Loads the files; one that cannot be used has an error instead. REQUIRES: the model has no
-  // contexts yet, because libllama sizes their graphs by the adapters; it was loaded with weights.
-  Adapters(llama_model* model, const std::vector<AdapterFile>& files);
+  // Loads the files for a model; one that cannot be used has an error instead. `path`: the model's
+  // file. REQUIRES: the model has no contexts yet, because libllama sizes their graphs by the
+  // adapters; it was loaded with weights.
+  Adapters(llama_model* model, const std::string& path, const std::vector<AdapterFile>& files);
 
   // Adapters that a request asks for, without those of scale 0. Error: kInvalidRequest.
   Result<AdapterSet> Choose(const std::vector<AdapterWish>& wishes) const;

@@ -1,11 +1,13 @@
 // Files of LoRA adapters: which can be used, and what damaged ones are refused for.
 #include "engine/llama/lora/adapters.h"
 
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <iterator>
 
 #include "folder.h"
+#include "gguf.h"
 #include "models.h"
 #include "test.h"
 
@@ -18,6 +20,8 @@ std::string AdapterPath(const std::string& name) {
   return std::string(SVC_TEST_MODELS) + "/adapters/" + name + ".gguf";
 }
 
+const std::string kModel = test::TinyModels()[0];
+
 std::string BytesOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -28,7 +32,7 @@ void Write(const std::string& path, const std::string& bytes) {
 }
 
 std::string ErrorOf(llama_model* model, const std::string& path) {
-  return Adapters(model, {{.id = "a", .path = path}}).infos().front().error;
+  return Adapters(model, kModel, {{.id = "a", .path = path}}).infos().front().error;
 }
 
 bool Contains(const std::string& text, const std::string& part) {
@@ -36,11 +40,12 @@ bool Contains(const std::string& text, const std::string& part) {
 }
 
 TEST(AnAdapterOfTheModelCanBeUsed) {
-  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  const auto model = test::LoadTinyModel(kModel);
   REQUIRE(model != nullptr);
-  const Adapters adapters(model->get(), {{.id = "a", .path = AdapterPath("llama-attention")},
-                                         {.id = "b", .path = AdapterPath("qwen2")},
-                                         {.id = "c", .path = AdapterPath("llama-forward")}});
+  const Adapters adapters(model->get(), kModel,
+                          {{.id = "a", .path = AdapterPath("llama-attention")},
+                           {.id = "b", .path = AdapterPath("qwen2")},
+                           {.id = "c", .path = AdapterPath("llama-forward")}});
   REQUIRE(adapters.infos().size() == 3 && adapters.handles().size() == 3);
   EXPECT_EQ(adapters.infos()[0].error, "");
   EXPECT_EQ(adapters.infos()[2].error, "");
@@ -55,10 +60,11 @@ TEST(AnAdapterOfTheModelCanBeUsed) {
 }
 
 TEST(AWrongChoiceIsRefusedByName) {
-  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  const auto model = test::LoadTinyModel(kModel);
   REQUIRE(model != nullptr);
-  const Adapters adapters(model->get(), {{.id = "a", .path = AdapterPath("llama-attention")},
-                                         {.id = "b", .path = AdapterPath("qwen2")}});
+  const Adapters adapters(model->get(), kModel,
+                          {{.id = "a", .path = AdapterPath("llama-attention")},
+                           {.id = "b", .path = AdapterPath("qwen2")}});
   const std::vector<std::pair<std::vector<AdapterWish>, std::string>> cases = {
       {{{"nobody", 1}}, "no adapter \"nobody\""},
       {{{"a", 1}, {"a", 0.5F}}, "\"a\" is listed twice"},
@@ -75,7 +81,7 @@ TEST(AWrongChoiceIsRefusedByName) {
 }
 
 TEST(AFileThatIsNoAdapterOfTheModelIsNamedAsWhatItIs) {
-  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  const auto model = test::LoadTinyModel(kModel);
   REQUIRE(model != nullptr);
   const Folder folder;
   const std::string good = BytesOf(AdapterPath("llama-attention"));
@@ -92,7 +98,7 @@ TEST(AFileThatIsNoAdapterOfTheModelIsNamedAsWhatItIs) {
   EXPECT_EQ(error_of(good), "");
   EXPECT(Contains(ErrorOf(model->get(), folder.path() / "none.gguf"), "is missing"));
   EXPECT(Contains(ErrorOf(model->get(), folder.path()), "is missing"));
-  EXPECT(Contains(ErrorOf(model->get(), test::TinyModels()[0]), "not an adapter"));
+  EXPECT(Contains(ErrorOf(model->get(), kModel), "not an adapter"));
   EXPECT(Contains(error_of(""), "not a GGUF file"));
   EXPECT(Contains(error_of("Hello, I am text."), "not a GGUF file"));
   EXPECT(Contains(error_of(good.substr(0, 300)), "damaged"));
@@ -109,9 +115,57 @@ TEST(AFileThatIsNoAdapterOfTheModelIsNamedAsWhatItIs) {
   EXPECT(Contains(ErrorOf(model->get(), AdapterPath("gemma3")), "\"gemma3\""));
 }
 
+using Shape = std::array<std::int64_t, 4>;
+
+// Writes an adapter for tiny-llama that corrects one weight, by zeros.
+void WritePair(const std::string& path, const std::string& weight, const Shape& down,
+               const Shape& up, ggml_type type = GGML_TYPE_F32) {
+  ggml_context* const tensors =
+      ggml_init({.mem_size = 16U << 20U, .mem_buffer = nullptr, .no_alloc = false});
+  gguf_context* const file = gguf_init_empty();
+  gguf_set_val_str(file, "general.architecture", "llama");
+  gguf_set_val_str(file, "general.type", "adapter");
+  gguf_set_val_str(file, "adapter.type", "lora");
+  gguf_set_val_f32(file, "adapter.lora.alpha", 8);
+  for (const auto& [end, shape] : {std::pair(".lora_a", down), std::pair(".lora_b", up)}) {
+    ggml_tensor* const tensor = ggml_new_tensor(tensors, type, 4, shape.data());
+    ggml_set_zero(tensor);
+    ggml_set_name(tensor, (weight + end).c_str());
+    gguf_add_tensor(file, tensor);
+  }
+  gguf_write_to_file(file, path.c_str(), /*only_meta=*/false);
+  gguf_free(file);
+  ggml_free(tensors);
+}
+
+// With each of these libllama loads the adapter and ends the process at the first step.
+TEST(TensorsThatCannotBeMultipliedAreRefused) {
+  const auto model = test::LoadTinyModel(kModel);
+  REQUIRE(model != nullptr);
+  const Folder folder;
+  const std::string path = folder.path() / "adapter.gguf";
+  const auto error_of = [&](const auto&... pair) {
+    WritePair(path, pair...);
+    return ErrorOf(model->get(), path);
+  };
+  const std::string query = "blk.0.attn_q.weight";
+  const Shape down = {128, 4, 1, 1};
+  const Shape up = {4, 128, 1, 1};
+  EXPECT_EQ(error_of(query, down, up), "");
+  EXPECT(Contains(error_of(query, Shape{128, 4, 2, 1}, Shape{4, 128, 2, 1}), "do not fit"));
+  EXPECT(Contains(error_of(query, Shape{128, 4, 1, 3}, Shape{4, 128, 1, 3}), "do not fit"));
+  EXPECT(Contains(error_of(query, Shape{128, 8, 1, 1}, up), "do not fit"));
+  EXPECT(Contains(error_of(query, down, up, GGML_TYPE_I32), "do not fit"));
+  EXPECT(Contains(error_of("blk.0.ffn_up_exps.weight", down, up), "do not fit"));
+  EXPECT(Contains(error_of("blk.0.ffn_up_chexps.weight", down, up), "do not fit"));
+  const Shape rows = {4, llama_vocab_n_tokens(model->vocab()), 1, 1};
+  EXPECT(Contains(error_of("token_embd.weight", rows, up), "token embeddings"));
+  EXPECT(Contains(error_of(query, Shape{64, 4, 1, 1}, up), "another base model"));
+}
+
 // Each byte of the header, changed in several ways: the file is refused or can be computed with.
 TEST(NoDamageOfTheHeaderEndsTheProcess) {
-  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  const auto model = test::LoadTinyModel(kModel);
   REQUIRE(model != nullptr);
   const Folder folder;
   const std::string path = folder.path() / "adapter.gguf";
@@ -123,7 +177,7 @@ TEST(NoDamageOfTheHeaderEndsTheProcess) {
       std::string bytes = good;
       bytes[at] = static_cast<char>(bytes[at] ^ change);
       Write(path, bytes);
-      const Adapters adapters(model->get(), {{.id = "a", .path = path}});
+      const Adapters adapters(model->get(), kModel, {{.id = "a", .path = path}});
       llama_adapter_lora* const adapter = adapters.handles().front();
       if (adapter == nullptr) continue;
       // Names and descriptions may be anything; what remains must compute. Not each time: that
