@@ -13,19 +13,24 @@ import { Client } from '../../src/client/client.ts';
 import { LogFile } from '../../src/log/log-file.ts';
 import { parseLogLine } from '../../src/log/format.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
+import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { startUpstream } from '../backends/cloud/upstream.ts';
 import { ask, type To } from '../http/ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { hold } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
+import { modelPath } from '../support/native-engine.ts';
 import { spawnSvc, svc, type SvcOptions } from '../support/svc.ts';
 import { seenOf } from '../support/proc.ts';
 import { waitFor } from '../support/wait.ts';
 
 const PROMPT = `canary-prompt-${randomBytes(8).toString('hex')}`;
 const KEY = `sk-canary-${randomBytes(8).toString('hex')}`;
-const SECRETS = [PROMPT, KEY] as const;
-const CHAT = '/v1/chat/completions';
+/** As base64, in which no hyphen may stand. */
+const DATA = PROMPT.replaceAll('-', '');
+const SECRETS = [PROMPT, KEY, DATA] as const;
+const CHAT = HTTP_ROUTES.chatCompletions;
+const RERANKS = [HTTP_ROUTES.rerank, HTTP_ROUTES.rerankV1, HTTP_ROUTES.rerankV2];
 
 const test = suite<{ home: Home }>('canary');
 let daemon: DaemonProcess | undefined;
@@ -93,6 +98,24 @@ const messages = [{ role: 'user', content: PROMPT }];
 const answered = { messages: [{ role: 'system', content: PROMPT }, ...messages], max_tokens: 2 };
 const asked = { messages, max_tokens: 2, sampling: {}, stop: [PROMPT] };
 
+/** Pictures and sounds as OpenAI's clients send them. */
+const PARTS: readonly object[] = [
+  { type: 'image_url', image_url: { url: `data:image/png;base64,${DATA}` } },
+  { type: 'image_url', image_url: { url: `https://a.example/${PROMPT}.png` } },
+  { type: 'image_url', image_url: { url: PROMPT } },
+  { type: 'input_audio', input_audio: { data: DATA, format: 'wav' } },
+  { type: 'input_audio', input_audio: { data: DATA, format: PROMPT } },
+];
+const TOOL = { type: 'function', function: { name: 'look', description: PROMPT, parameters: { type: 'object' } } };
+const TOOL_TURNS: readonly object[] = [
+  {
+    role: 'assistant',
+    content: null,
+    tool_calls: [{ id: 'a', type: 'function', function: { name: 'look', arguments: JSON.stringify({ at: PROMPT }) } }],
+  },
+  { role: 'tool', content: `${PROMPT} ${KEY}`, tool_call_id: 'a' },
+];
+
 /** Sends valid and invalid requests with the secrets in each place that a client controls. */
 async function tellEverything(http: To, control: To): Promise<void> {
   const headers = {
@@ -114,6 +137,10 @@ async function tellEverything(http: To, control: To): Promise<void> {
     { ...answered, response_format: { type: PROMPT } },
     { messages: [{ role: PROMPT, content: KEY }] },
     { messages: PROMPT },
+    ...PARTS.map((part) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: PROMPT }, part] }] })),
+    { ...answered, messages: [...messages, ...TOOL_TURNS] },
+    { ...answered, tools: [TOOL], messages: [...messages, ...TOOL_TURNS] },
+    { ...answered, messages: [...messages, { role: 'tool', content: PROMPT, tool_call_id: 7 }] },
     { messages: [{ role: 'user', content: `${PROMPT} `.repeat(20_000) }] },
     { [KEY]: PROMPT, messages },
     `{"messages": [{"role": "user", "content": "${PROMPT}`,
@@ -125,6 +152,7 @@ async function tellEverything(http: To, control: To): Promise<void> {
     await ask(control, '/control/generate', { headers: type, method: 'POST', body });
   }
   await ask(control, '/control/generate', { body: asked });
+  await tellRankers(http, headers);
   for (const path of [`${CHAT}?key=${KEY}`, `/v1/models/${KEY}`, `/${PROMPT}`, `/readyz/${KEY}`, `/readyz?${PROMPT}`]) {
     await ask(http, path, { headers });
     await ask(http, path, { headers, body: answered });
@@ -141,6 +169,18 @@ async function tellEverything(http: To, control: To): Promise<void> {
     await sendRaw(http, raw);
   }
   await sendRaw(http, `POST ${CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\n${KEY}: ${'x'.repeat(40_000)}\r\n\r\n`);
+}
+
+async function tellRankers(http: To, headers: Record<string, string>): Promise<void> {
+  for (const path of RERANKS)
+    for (const body of [
+      { query: PROMPT, documents: [PROMPT, { text: KEY }] },
+      { query: PROMPT, documents: [PROMPT], model: 'ranker', return_documents: true },
+      { query: PROMPT, documents: { [KEY]: PROMPT } },
+      { query: 'x', documents: ['y'], model: KEY, rank_fields: [PROMPT] },
+    ])
+      await ask(http, path, { headers, body });
+  await ask(http, HTTP_ROUTES.embeddings, { headers, body: { input: [PROMPT, KEY], user: KEY } });
 }
 
 async function sendRaw(to: To, text: string): Promise<void> {
@@ -178,6 +218,7 @@ async function crashWhileGenerating(running: DaemonProcess, harm: () => void): P
 test('in the foreground: requests of every kind, crashes of the engine and of the daemon leak nothing', async ({
   home,
 }) => {
+  await svc(['model', 'add', modelPath('tiny-rank'), '--name', 'ranker'], { home });
   daemon = await spawnDaemon(home, { env: ENVIRONMENT }).settled();
   const { http } = await daemon.client.status();
   const port = Number(http?.split(':').at(-1));
