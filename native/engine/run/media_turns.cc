@@ -1,12 +1,6 @@
 #include "engine/run/media_turns.h"
 
 namespace svc {
-namespace {
-
-// Milliseconds. Longer than any pause between the steps of a generation.
-constexpr double kMomentMs = 1000;
-
-}  // namespace
 
 MediaTurns::Step::Step(MediaTurns* turns) : turns_(turns) {
   if (turns_ == nullptr) return;
@@ -15,14 +9,13 @@ MediaTurns::Step::Step(MediaTurns* turns) : turns_(turns) {
   turns_->given_.wait(lock, [this] { return turns_->owner_ != Owner::kMedia; });
   turns_->step_waits_ = false;
   turns_->owner_ = Owner::kStep;
-  turns_->turn_began_ = Clock::now();
+  turns_->step_began_at_ = Clock::now();
 }
 
 MediaTurns::Step::~Step() {
   if (turns_ == nullptr) return;
   const std::lock_guard lock(turns_->mutex_);
-  turns_->last_step_ended_ = Clock::now();
-  turns_->step_ms_ = Milliseconds(turns_->last_step_ended_ - turns_->turn_began_);
+  turns_->step_ms_ = Milliseconds(Clock::now() - turns_->step_began_at_);
   turns_->Give(turns_->media_waits_ ? Owner::kMedia : Owner::kNone);
 }
 
@@ -41,18 +34,22 @@ MediaTurns::Media::~Media() {
 
 void MediaTurns::Media::Yield() {
   std::unique_lock lock(turns_->mutex_);
-  const double since_ms = Milliseconds(Clock::now() - turns_->turn_began_);
-  if (!turns_->step_waits_ || !IsStepDue(since_ms, turns_->step_ms_, turns_->targets_)) return;
+  if (!turns_->step_waits_) return;
   turns_->Give(Owner::kStep);
   turns_->TakeForMedia(lock);
 }
 
-bool MediaTurns::has_steps() const {
+bool MediaTurns::step_waits() const {
   const std::lock_guard lock(mutex_);
-  return step_waits_ || Milliseconds(Clock::now() - last_step_ended_) < kMomentMs;
+  return step_waits_;
 }
 
-// REQUIRES the lock, as all below.
+double MediaTurns::part_ms() const {
+  const std::lock_guard lock(mutex_);
+  return LaneTurnMs(step_ms_, targets_);
+}
+
+// REQUIRES the lock, as below.
 void MediaTurns::Give(Owner owner) {
   owner_ = owner;
   given_.notify_all();
@@ -63,7 +60,6 @@ void MediaTurns::TakeForMedia(std::unique_lock<std::mutex>& lock) {
   media_waits_ = true;
   given_.wait(lock, [this] { return owner_ == Owner::kMedia; });
   media_waits_ = false;
-  turn_began_ = Clock::now();
 }
 
 }  // namespace svc

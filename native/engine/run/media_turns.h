@@ -4,11 +4,11 @@
 // The threads of a computation wait for each other after each operation. Two computations at once
 // would stop each other there, so they take turns:
 //
-//   runner      step ··········· step ··········· step
-//   projector        operations      operations
+//   runner      step ········ step ········ step
+//   projector        part          part
 //
-// The projector computes for as long as a prompt in the lane would (scheduler.h, IsStepDue), and
-// then to the end of the operation.
+// A part of a picture takes as long as a prompt in the lane would compute between two steps
+// (scheduler.h, LaneTurnMs): the projector chooses its operations accordingly.
 #pragma once
 
 #include <atomic>
@@ -45,7 +45,7 @@ class MediaTurns {
     Media(const Media&) = delete;
     Media& operator=(const Media&) = delete;
 
-    // Between two operations: if a step waits and is due, returns after it.
+    // Between two parts: if a step waits, returns after it.
     void Yield();
 
    private:
@@ -54,8 +54,9 @@ class MediaTurns {
 
   // True while there is a picture or sound: the next step may have to wait.
   bool has_media() const { return has_media_; }
-  // True if a step waits or was computed a moment ago.
-  bool has_steps() const;
+  bool step_waits() const;
+  // Milliseconds of a part.
+  double part_ms() const;
 
  private:
   enum class Owner { kNone, kStep, kMedia };
@@ -72,8 +73,7 @@ class MediaTurns {
   Owner owner_ = Owner::kNone;
   bool step_waits_ = false;
   bool media_waits_ = false;
-  Clock::time_point turn_began_;
-  Clock::time_point last_step_ended_;
+  Clock::time_point step_began_at_;
   double step_ms_ = 0;  // of the last one
 };
 

@@ -10,27 +10,21 @@
 namespace svc {
 namespace {
 
-constexpr StepTargets kAlwaysDue = {.decoding_ms = 0};
-constexpr StepTargets kNeverDue = {.decoding_ms = 1e9};
-
 TEST(AloneNobodyWaits) {
   MediaTurns turns;
-  EXPECT(!turns.has_steps());
   {
     MediaTurns::Media media(&turns);
     EXPECT(turns.has_media());
     media.Yield();
-    EXPECT(!turns.has_steps());
   }
   EXPECT(!turns.has_media());
   { const MediaTurns::Step step(&turns); }
   { const MediaTurns::Step step(&turns); }
-  EXPECT(turns.has_steps());
   const MediaTurns::Step without(nullptr);
 }
 
 TEST(APictureWaitsForTheStepAndGetsTheNextTurn) {
-  MediaTurns turns(kAlwaysDue);
+  MediaTurns turns;
   std::atomic<bool> computes = false;
   std::thread projector;
   {
@@ -48,7 +42,7 @@ TEST(APictureWaitsForTheStepAndGetsTheNextTurn) {
 
 TEST(NeverAtOnce) {
   constexpr int kSteps = 2000;
-  MediaTurns turns(kAlwaysDue);
+  MediaTurns turns;
   std::atomic<bool> ends = false;
   std::atomic<int> computing = 0;
   std::atomic<int> parts = 0;
@@ -75,8 +69,8 @@ TEST(NeverAtOnce) {
   projector.join();
 }
 
-TEST(AStepThatIsNotDueWaitsForThePicture) {
-  MediaTurns turns(kNeverDue);
+TEST(AStepThatWaitsIsNext) {
+  MediaTurns turns;
   std::vector<int> order;  // under the turns
   std::thread runner;
   {
@@ -85,12 +79,13 @@ TEST(AStepThatIsNotDueWaitsForThePicture) {
       const MediaTurns::Step step(&turns);
       order.push_back(2);
     });
-    while (!turns.has_steps()) std::this_thread::yield();
-    media.Yield();
+    while (!turns.step_waits()) std::this_thread::yield();
     order.push_back(1);
+    media.Yield();
+    order.push_back(3);
   }
   runner.join();
-  EXPECT(order == std::vector<int>({1, 2}));
+  EXPECT(order == std::vector<int>({1, 2, 3}));
 }
 
 }  // namespace

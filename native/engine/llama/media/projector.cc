@@ -19,9 +19,8 @@ namespace {
 
 // Embeddings that are kept for the next request: 64 MiB.
 constexpr std::size_t kKeptFloats = std::size_t{16} << 20U;
-// Long operations between stops while no steps are computed: about a layer. A stop takes a tenth of
-// a millisecond, because ggml then starts its threads again.
-constexpr int kLongNodesOfLayer = 8;
+// Part by which a part of a picture corrects the speed that was known.
+constexpr double kCorrection = 0.3;
 
 struct FreeBitmap {
   void operator()(mtmd_bitmap* bitmap) const { mtmd_bitmap_free(bitmap); }
@@ -54,10 +53,15 @@ std::vector<MediaPlace> PlacesOf(const mtmd_context* context, const mtmd_input_c
   return places;
 }
 
-// Operations that take nearly all the time.
-bool IsLong(const ggml_tensor& node) {
-  return node.op == GGML_OP_MUL_MAT || node.op == GGML_OP_FLASH_ATTN_EXT ||
-         node.op == GGML_OP_CONV_2D || node.op == GGML_OP_IM2COL;
+// Multiplications of an operation; 0 for those that take little time.
+double WorkOf(const ggml_tensor& node) {
+  const auto values = static_cast<double>(ggml_nelements(&node));
+  if (node.op == GGML_OP_MUL_MAT) return values * static_cast<double>(node.src[0]->ne[0]);
+  // For each value of its result, all keys and all values.
+  if (node.op == GGML_OP_FLASH_ATTN_EXT) {
+    return 2 * values * static_cast<double>(node.src[1]->ne[1]);
+  }
+  return 0;
 }
 
 std::string ReasonOf(const LogCapture& log) {
@@ -200,7 +204,7 @@ Result<std::shared_ptr<const std::vector<float>>> Projector::Encode(
   int32_t code = 0;
   {
     MediaTurns::Media media(turns_.get());
-    run_ = {.media = &media, .abort = &abort};
+    run_ = {.media = &media, .abort = &abort, .began_at = Clock::now()};
     try {
       code = mtmd_encode_chunk(context_.get(), piece.chunk);
     } catch (const std::exception&) {
@@ -227,18 +231,31 @@ Result<std::shared_ptr<const std::vector<float>>> Projector::Encode(
 // continue.
 bool Projector::AtNode(ggml_tensor* node, bool ask, void* projector) {
   auto* const self = static_cast<Projector*>(projector);
-  Run& run = self->run_;
-  // "No" ends only the part of the graph that one backend computes, and the next part begins: each
-  // further part then ends after its first node.
-  if (run.given_up) return ask;
-  if (ask) {
-    return run.media != nullptr && IsLong(*node) &&
-           ++run.long_nodes >= (self->turns_->has_steps() ? 1 : kLongNodesOfLayer);
-  }
-  run.long_nodes = 0;
-  run.media->Yield();
-  run.given_up = *run.abort;
-  return !run.given_up;
+  if (self->run_.media == nullptr) return !ask;
+  // "No" ends only the nodes that one backend computes, and those of the next begin: they then end
+  // after the first.
+  if (self->run_.given_up) return ask;
+  return ask ? self->EndsPart(*node) : self->MayGoOn();
+}
+
+// True if the next long operation might not fit into the part.
+bool Projector::EndsPart(const ggml_tensor& node) {
+  const double work = WorkOf(node);
+  if (work == 0) return false;
+  run_.work += work;
+  run_.largest = std::max(run_.largest, work);
+  if (ms_per_work_ == 0 || *run_.abort) return true;
+  return (run_.work + run_.largest) * ms_per_work_ > turns_->part_ms();
+}
+
+bool Projector::MayGoOn() {
+  const double rate = Milliseconds(Clock::now() - run_.began_at) / run_.work;
+  ms_per_work_ += (ms_per_work_ == 0 ? 1 : kCorrection) * (rate - ms_per_work_);
+  run_.media->Yield();
+  run_.given_up = *run_.abort;
+  run_.work = 0;
+  run_.began_at = Clock::now();
+  return !run_.given_up;
 }
 
 }  // namespace svc

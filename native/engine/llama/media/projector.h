@@ -98,18 +98,22 @@ class Projector {
     void operator()(mtmd_context* context) const;
   };
 
-  // What AtNode knows of the running computation.
+  // The running computation. Work is counted in multiplications.
   struct Run {
     MediaTurns::Media* media = nullptr;  // null: none runs
     const std::atomic<bool>* abort = nullptr;
-    bool given_up = false;  // *abort was seen set
-    int long_nodes = 0;     // since the last stop
+    bool given_up = false;       // *abort was seen set
+    double work = 0;             // of this part
+    double largest = 0;          // operation so far
+    Clock::time_point began_at;  // this part
   };
 
   Projector(std::uint32_t width, std::uint32_t max_rows, const SipKey& key,
             std::shared_ptr<MediaTurns> turns);
   Result<PreparedMedia> Cut(PreparedMedia prepared, const SipTag& digest) const;
   static bool AtNode(ggml_tensor* node, bool ask, void* projector);
+  bool EndsPart(const ggml_tensor& node);
+  bool MayGoOn();
 
   std::unique_ptr<mtmd_context, FreeContext> context_;  // set once
   const std::uint32_t width_;
@@ -117,8 +121,9 @@ class Projector {
   const SipKey key_;
   const std::shared_ptr<MediaTurns> turns_;
   Run run_;
-  std::mutex mutex_;      // of the encoder, of run_ and kept_
-  std::list<Kept> kept_;  // the latest first
+  double ms_per_work_ = 0;  // 0: not known yet
+  std::mutex mutex_;        // of the encoder, and of all but the constants
+  std::list<Kept> kept_;    // the latest first
   std::size_t kept_floats_ = 0;
 };
 
