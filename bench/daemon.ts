@@ -26,12 +26,14 @@ export interface Daemon {
 export interface DaemonOptions {
   /** Model names and paths; the first model is the default. */
   readonly models?: Readonly<Record<string, string>>;
+  /** Projector of the first model. */
+  readonly projector?: string;
   /** Sections of the config file, without `http` and `grpc`. */
   readonly config: object;
 }
 
 /** Resolves when the daemon is ready. */
-export async function startDaemon({ models = {}, config }: DaemonOptions): Promise<Daemon> {
+export async function startDaemon({ models = {}, projector, config }: DaemonOptions): Promise<Daemon> {
   const home = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const environment = { ...process.env, SVC_HOME: home };
   const [port, grpcPort] = [await freePort(), await freePort()];
@@ -39,7 +41,10 @@ export async function startDaemon({ models = {}, config }: DaemonOptions): Promi
   const addresses = { http: { port }, grpc: { port: grpcPort } };
   await writeFile(join(home, 'config', 'config.json'), JSON.stringify({ ...addresses, ...config }));
   for (const args of [
-    ...Object.entries(models).map(([name, path]) => ['model', 'add', path, '--name', name]),
+    ...Object.entries(models).map(([name, path], index) => [
+      ...['model', 'add', path, '--name', name],
+      ...(index === 0 && projector !== undefined ? ['--projector', projector] : []),
+    ]),
     ...Object.keys(models)
       .slice(0, 1)
       .map((name) => ['model', 'default', name]),

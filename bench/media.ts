@@ -1,145 +1,115 @@
 /**
- * Compares the texts of our engine about pictures and sounds with those of llama-mtmd-cli, built from the same source
- * and linked to the same libraries. The models have weights in F32, because our kernels round quantised products
- * otherwise than ggml's. They also sum attention in another order, so an answer may part where the two best tokens are
- * nearly tied: that counts as the same.
+ * Measures pictures, sounds and several choices beside llama-server on the same files, and compares texts and scores
+ * with llama.cpp's programs.
  *
- *   cmake --build build/addon --target llama-mtmd-cli
- *   node --import tsx bench/media.ts
+ *   npm run bench:media                                    everything, 8 minutes on two idle cores after the first
+ *                                                          build; writes its section of docs/benchmarks.md
+ *   npm run bench:media -- --only 'picture' --repetitions 1
  *
- * Exits with 1 if an answer differs.
+ * --only    scenarios whose name contains this text; `texts` and `scores` are the comparisons
+ *
+ * With any option, results are only printed; docs/benchmarks.md stays unchanged. Exits with 1 if a text, an order or a
+ * score differs.
  */
-import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import type { NativeOutput } from '../src/engine/addon.ts';
-import { loadAddon } from '../src/engine/loader.ts';
-import { png, projectorPath, wav } from '../test/support/media-files.ts';
+import { parseArgs } from 'node:util';
+import { buildLlamaServer } from './compare/llama-server.ts';
+import { eightChoices, onePicture, oneSound, picturesBeside } from './media/scenarios.ts';
+import { compareScores, scoreLines, type Scores } from './media/scores.ts';
+import { areEqual, compareTexts, textLines, type Texts } from './media/texts.ts';
+import { machine, writeSection } from './page.ts';
+import { compare, turnsOf } from './peers/compare.ts';
+import { Progress } from './peers/progress.ts';
+import { tables } from './peers/report.ts';
+import type { Result } from './peers/results.ts';
+import type { Scenario } from './peers/scenario.ts';
+import type { Server } from './peers/servers/server.ts';
+import { vocabularySize } from './peers/subjects.ts';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const program = join(root, 'build', 'addon', 'bin', 'llama-mtmd-cli');
-const run = promisify(execFile);
-const TOKENS = 24;
-/** In natural logarithms; other kernels move logits by less (native/test/llama/batch_test.cc). */
-const NEAR_TIE = 0.1;
-const QUESTION = 'What is this?';
+const { values } = parseArgs({
+  options: { only: { type: 'string', default: '' }, repetitions: { type: 'string', default: '3' } },
+});
+const repetitions = Number(values.repetitions);
+const THREADS = 2;
+const CELLS = 16_384;
+const MODEL = 'qwen2.5-0.5b';
+const PROJECTORS: Readonly<Record<string, readonly Scenario[]>> = {
+  'clip-base': [onePicture, picturesBeside, eightChoices],
+  'whisper-small': [oneSound],
+};
 
-const pictures = Array.from({ length: 3 }, (_, kind) =>
-  png(100 + 40 * kind, 60 + 90 * kind, (x, y) => [(x * 2 + kind * 70) & 255, (y * 3) & 255, (255 - x * kind) & 255]),
-);
-const sounds = [200, 440].map((hertz) => wav(20_000, hertz));
-const KINDS = [
-  { model: 'tiny-llama', projector: 'clip', type: 'image', files: pictures },
-  { model: 'tiny-gemma3', projector: 'siglip', type: 'image', files: pictures },
-  { model: 'tiny-qwen2vl', projector: 'qwen2-vl', type: 'image', files: pictures },
-  { model: 'tiny-llama', projector: 'whisper', type: 'audio', files: sounds },
-] as const;
+const isWanted = (name: string): boolean => name.includes(values.only);
+const running = new Set<Server>();
+const commands = new Set<string>();
+const results: Result[] = [];
+const startedAt = new Date();
+await buildLlamaServer(root);
+await measure();
+const texts = isWanted('texts') ? await compareTexts() : [];
+const scores = isWanted('scores') ? await compareScores() : [];
+const text = report(texts, scores);
+if (process.argv.length === 2) await writeSection(text);
+console.log(text);
+if (!texts.every(areEqual) || !scores.every(({ isAgreeing }) => isAgreeing)) process.exitCode = 1;
 
-interface Token {
-  readonly bytes: Buffer;
-  /** Log probability above that of the second-best. */
-  readonly lead: number;
-}
-interface Answer {
-  text: string;
-  readonly tokens: Token[];
-  readonly done: () => void;
-}
-
-const { addon, directory } = loadAddon();
-addon.loadBackends(directory);
-const folder = await mkdtemp(join(tmpdir(), 'svc-media-'));
-let different = 0;
-try {
-  for (const kind of KINDS) different += await compare(kind);
-} finally {
-  await rm(folder, { recursive: true });
-}
-process.exit(different === 0 ? 0 : 1);
-
-function toToken({ bytes, logprob, top }: NonNullable<NativeOutput['logprobs']>[number]): Token {
-  const others = top.filter((each) => each.bytes !== bytes).map((each) => each.logprob);
-  return { bytes: Buffer.from(bytes, 'latin1'), lead: logprob - Math.max(...others) };
-}
-
-/** Lead of our token over the second-best where the texts part. null: they do not. */
-function leadWhereTheyPart({ tokens }: Answer, theirs: Buffer): number | null {
-  let rest = theirs;
-  for (const { bytes, lead } of tokens) {
-    // Theirs is cut where its program ends, and may end within a character.
-    const common = Math.min(bytes.length, rest.length);
-    if (!bytes.subarray(0, common).equals(rest.subarray(0, common))) return lead;
-    rest = rest.subarray(common);
-    if (rest.length < 4) return null;
+async function measure(): Promise<void> {
+  const all = Object.values(PROJECTORS)
+    .flat()
+    .filter(({ name }) => isWanted(name));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      void Promise.all([...running].map((server) => server.stop())).finally(() => process.kill(process.pid, signal));
+    });
   }
-  return null;
+  const progress = new Progress(
+    all.flatMap((scenario) => Array<number>(turnsOf(scenario, repetitions)).fill(scenario.seconds)),
+  );
+  const model = join(root, 'build', 'models', `${MODEL}.gguf`);
+  for (const [name, own] of Object.entries(PROJECTORS)) {
+    const scenarios = own.filter((scenario) => all.includes(scenario));
+    if (scenarios.length === 0) continue;
+    await make(MODEL);
+    await make(name);
+    const options = {
+      root,
+      model,
+      projector: join(root, 'build', 'models', 'projectors', `${name}.gguf`),
+      threads: THREADS,
+      contextLength: CELLS,
+      vocabulary: await vocabularySize(model),
+    };
+    const onResult = (result: Result): Promise<void> => Promise.resolve(void results.push(result));
+    await compare({ scenarios, repetitions, options, progress, running, commands, onResult });
+  }
 }
 
-/** Returns the number of answers that differ. */
-async function compare({ model, projector, type, files }: (typeof KINDS)[number]): Promise<number> {
-  const path = join(folder, `${model}.gguf`);
+/** Makes a model or projector unless it exists. */
+async function make(name: string): Promise<void> {
   const maker = join(root, 'test', 'make-model', 'make-model.ts');
-  await run(process.execPath, ['--import', 'tsx', maker, model, '--type', 'F32', '--out', path], { cwd: root });
-  const answers = new Map<number, Answer>();
-  const engine = await addon.load(
-    path,
-    { context_length: 4096, threads: 1, projector_path: projectorPath(projector) },
-    () => undefined,
-    (outputs) => {
-      for (const { id, text, logprobs = [], finish } of outputs) {
-        const answer = answers.get(id);
-        if (answer === undefined) continue;
-        answer.text += text;
-        answer.tokens.push(...logprobs.map(toToken));
-        if (finish !== undefined) answer.done();
-      }
-    },
-  ).done;
-  let count = 0;
-  // Each alone, then the first two in one prompt.
-  const prompts = [...files.map((file) => [file]), files.slice(0, 2)];
-  for (const [id, prompt] of prompts.entries()) {
-    const media = prompt.map((file, part) => ({ type, data: file.toString('base64'), at: 0, part }));
-    const finished = new Promise<void>((done) => answers.set(id, { text: '', tokens: [], done }));
-    const messages = [{ role: 'user', content: QUESTION, media }];
-    await engine.submit({ id, messages, max_tokens: TOKENS, logprobs: 2, sampling: { temperature: 0, seed: 1 } });
-    await finished;
-    const ours = answers.get(id);
-    if (ours === undefined) continue;
-    const theirs = await theirAnswer(path, projector, type, prompt);
-    const lead = leadWhereTheyPart(ours, theirs);
-    const verdict = lead === null ? 'same' : lead < NEAR_TIE ? `same up to a tie of ${lead.toFixed(3)}` : 'DIFFERENT';
-    console.log(`${verdict}: ${model} with ${projector}, prompt ${String(id + 1)}`);
-    if (verdict !== 'DIFFERENT') continue;
-    count += 1;
-    console.log(`  ours:   ${ours.text}\n  theirs: ${theirs.toString()}`);
-  }
-  await engine.close();
-  return count;
+  const child = spawn(process.execPath, ['--import', 'tsx', maker, name], { stdio: ['ignore', 'inherit', 'inherit'] });
+  const [code] = (await once(child, 'exit')) as [number | null];
+  if (code !== 0) throw new Error(`test/make-model/make-model.ts ${name} failed`);
 }
 
-async function theirAnswer(
-  model: string,
-  projector: Parameters<typeof projectorPath>[0],
-  type: 'image' | 'audio',
-  files: readonly Buffer[],
-): Promise<Buffer> {
-  const paths: string[] = [];
-  for (const [index, bytes] of files.entries()) {
-    const path = join(folder, `${String(index)}.${type === 'image' ? 'png' : 'wav'}`);
-    await writeFile(path, bytes);
-    paths.push(`--${type}`, path);
-  }
-  const settings = ['--jinja', '--temp', '0', '-n', String(TOKENS), '-ngl', '0', '-c', '4096', '-t', '1'];
-  // It may end before it has printed anything.
-  for (let attempt = 1; attempt <= 5; attempt++) {
-    const args = ['-m', model, '--mmproj', projectorPath(projector), ...paths, '-p', QUESTION, ...settings];
-    const { stdout } = await run(program, args, { encoding: 'latin1' });
-    const answer = stdout.replace(/^\n+|\n+$/g, '');
-    if (answer.trim() !== '') return Buffer.from(answer, 'latin1');
-  }
-  throw new Error('llama-mtmd-cli printed nothing');
+function report(texts: readonly Texts[], scores: readonly Scores[]): string {
+  const minutes = ((Date.now() - startedAt.getTime()) / 60_000).toFixed(0);
+  return [
+    '## Pictures, sounds, choices and scores',
+    '',
+    '`npm run bench:media` takes what `npm run bench:peers` takes: the same programs on the same files, in turns, over HTTP; medians',
+    `of ${String(repetitions)} repetitions, with the minimum and maximum in brackets. The encoders have the shapes of ViT-B/16 for 384 × 384 pixels and of`,
+    'Whisper small, with random weights in F16. Both programs compute them with libmtmd.',
+    '',
+    `Machine: ${machine()}. ${startedAt.toISOString().slice(0, 10)}, ${minutes} minutes.`,
+    '',
+    ...[...commands].map((command) => `    ${command}`),
+    '',
+    ...tables(results),
+    ...textLines(texts),
+    ...scoreLines(scores),
+  ].join('\n');
 }

@@ -27,7 +27,7 @@ else()
 endif()
 target_link_libraries(svc_mtmd PUBLIC svc_llama)
 
-# llama.cpp's own program for pictures and sounds, with which bench/media.ts compares texts. Built
+# llama.cpp's own program for pictures and sounds, with which `npm run bench:media` compares texts. Built
 # only when asked for.
 set(vendor_dir "${SVC_LLAMA_SOURCE_DIR}/vendor")
 add_executable(llama-mtmd-cli EXCLUDE_FROM_ALL

@@ -34,9 +34,18 @@ export async function besideServer(
     allowPositionals: true,
     options: { threads: { type: 'string', default: '1' } },
   });
-  const threads = Number(values.threads);
-  const models =
-    positionals.length > 0 ? positionals : names.map((name) => join(root, 'build', 'models', `${name}.gguf`));
+  await beside(positionals.length > 0 ? positionals : names.map(testModel), Number(values.threads), kind, compare);
+}
+
+export const testModel = (name: string): string => join(root, 'build', 'models', `${name}.gguf`);
+
+/** Calls `compare` for each model file. */
+export async function beside(
+  models: readonly string[],
+  threads: number,
+  kind: Pick<ServerOptions, 'embeddings' | 'reranking'>,
+  compare: (both: Both) => Promise<void>,
+): Promise<void> {
   const { addon, directory: libraries } = loadAddon();
   addon.loadBackends(libraries);
   const program = await buildLlamaServer(root);

@@ -191,7 +191,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function run(command: string, args: readonly string[]): Promise<void> {
+export async function run(command: string, args: readonly string[]): Promise<void> {
   const child = spawn(command, args, { stdio: 'inherit' });
   const code = await new Promise((resolve, reject) => child.once('error', reject).once('exit', resolve));
   if (code !== 0) throw new Error(`${command} ended with ${String(code)}`);

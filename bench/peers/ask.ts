@@ -4,7 +4,8 @@ import { once } from 'node:events';
 
 export interface Message {
   readonly role: 'system' | 'user' | 'assistant';
-  readonly content: string;
+  /** Parts as in OpenAI's API, with pictures and sounds. */
+  readonly content: string | readonly object[];
 }
 
 export interface Question {
@@ -26,6 +27,8 @@ export interface Answer {
   readonly model: string;
   /** Milliseconds from the request to each piece of text, or of a tool call. */
   readonly pieces: readonly number[];
+  /** Milliseconds from the request to the first piece of each choice. */
+  readonly firsts: readonly number[];
   /** Token counts as reported by the server. */
   readonly inputTokens: number;
   readonly cachedTokens: number;
@@ -88,7 +91,7 @@ export async function ask(
   let text = '';
   let usage: Usage | null = null;
   let isFinished = false;
-  const pieces: number[] = [];
+  const [pieces, firsts]: [number[], number[]] = [[], []];
   for await (const chunk of chunksOf(response)) {
     usage = chunk.usage ?? usage;
     told.model = chunk.model;
@@ -97,6 +100,7 @@ export async function ask(
     const { content, tool_calls: calls } = choice.delta;
     if (content || calls?.length) {
       told.pieces = pieces.push(performance.now() - from);
+      firsts[choice.index] ??= pieces.at(-1) as number;
       text += content ?? '';
       onPiece?.(told.pieces);
     }
@@ -108,6 +112,7 @@ export async function ask(
     text,
     model: told.model ?? '',
     pieces,
+    firsts,
     inputTokens: usage.prompt_tokens,
     cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
     outputTokens: usage.completion_tokens,
@@ -124,6 +129,7 @@ interface Usage {
 interface Chunk {
   readonly model: string;
   readonly choices: readonly {
+    readonly index: number;
     readonly delta: { readonly content?: string | null; readonly tool_calls?: readonly unknown[] };
     readonly finish_reason?: string | null;
   }[];

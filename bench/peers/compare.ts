@@ -32,7 +32,8 @@ export const turnsOf = ({ servers, isOnce = false }: Scenario, repetitions: numb
 /** Runs all scenarios. Failures, also of a server's start, are reported as results. */
 export async function compare(comparison: Comparison): Promise<void> {
   const { scenarios, options, running, commands, onResult } = comparison;
-  const model = basename(options.model);
+  const files = [options.model, ...(options.projector === undefined ? [] : [options.projector])];
+  const model = files.map((file) => basename(file)).join(' with ');
   const servers: Servers = new Map();
   try {
     for (const name of new Set(scenarios.flatMap((scenario) => scenario.servers))) {

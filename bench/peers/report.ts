@@ -13,10 +13,8 @@ interface Line {
   readonly isReached: boolean | null;
 }
 
-export function report({ machine, startedAt, repetitions, commands, planned, seconds, results }: Results): string {
-  const lines = results.flatMap((result) => result.figures.flatMap((figure, index) => linesOf(result, figure, index)));
-  const bars = lines.filter(({ isReached }) => isReached !== null);
-  const missed = bars.filter(({ isReached }) => isReached !== true);
+export function report(all: Results): string {
+  const { machine, startedAt, repetitions, commands, planned, seconds, results } = all;
   const left = planned - results.length;
   return [
     '## Beside llama-server',
@@ -31,6 +29,16 @@ export function report({ machine, startedAt, repetitions, commands, planned, sec
     '',
     ...commands.map((command) => `    ${command}`),
     '',
+    ...tables(results),
+  ].join('\n');
+}
+
+/** The number of targets reached, those that are not, and a table for each model. */
+export function tables(results: readonly Result[]): string[] {
+  const lines = results.flatMap((result) => result.figures.flatMap((figure, index) => linesOf(result, figure, index)));
+  const bars = lines.filter(({ isReached }) => isReached !== null);
+  const missed = bars.filter(({ isReached }) => isReached !== true);
+  return [
     `**${String(bars.length - missed.length)} of ${String(bars.length)} bars reached.**`,
     ...missed.map(({ model, what }) => `- missed: ${model}, ${what}`),
     '',
@@ -43,7 +51,7 @@ export function report({ machine, startedAt, repetitions, commands, planned, sec
       '',
       ...results.filter((result) => result.model === model).flatMap(failures),
     ]),
-  ].join('\n');
+  ];
 }
 
 /** Returns a line for each server that svc is compared with, and one if svc has a target of its own or is alone. */

@@ -17,6 +17,8 @@ import { twentyTools } from './scenarios/tools.ts';
 export interface Subject {
   /** Path of a GGUF file. */
   readonly model: string;
+  /** Path of its projector. */
+  readonly projector?: string;
   /** Arguments of `test/make-model/make-model.ts` that create the file; null: the file exists. */
   readonly make: readonly string[] | null;
   readonly scenarios: readonly Scenario[];

@@ -53,9 +53,9 @@ class LlamaTextEngine final : public TextEngine {
  public:
   LlamaTextEngine(std::unique_ptr<LlamaModel> model, ScopedAdapters adapters,
                   std::unique_ptr<ChatRenderer> chat, std::unique_ptr<Decoder> decoder,
-                  DraftModel draft, std::unique_ptr<Projector> projector, ModelInfo info,
-                  OutputSink sink, std::unique_ptr<PrefixStore> store, const SipKey& key,
-                  PrefixBytes prefix_bytes)
+                  DraftModel draft, std::unique_ptr<Projector> projector,
+                  std::shared_ptr<MediaTurns> turns, ModelInfo info, OutputSink sink,
+                  std::unique_ptr<PrefixStore> store, const SipKey& key, PrefixBytes prefix_bytes)
       : TextEngine(std::move(model), std::move(info)),
         key_(key),
         adapters_(std::move(adapters)),
@@ -68,7 +68,8 @@ class LlamaTextEngine final : public TextEngine {
                 {.measure_ms = this->info().device == "CPU" ? kMeasureMs : 0,
                  .cpu_ms = ProcessCpuMs,
                  .store = std::move(store),
-                 .drafter = std::move(draft.drafter)}) {}
+                 .drafter = std::move(draft.drafter)},
+                std::move(turns)) {}
 
   Result<std::string> RenderChat(const std::vector<ChatMessage>& messages) const override {
     const WorkLimit limit;
@@ -79,7 +80,7 @@ class LlamaTextEngine final : public TextEngine {
     Result<AdapterSet> adapters = adapters_.loaded.Choose(request.lora);
     if (!adapters.ok()) return adapters.status();
     // Before the limit on time begins: a picture may take seconds.
-    PromptMedia media(projector_.get(), this->info());
+    PromptMedia media(projector_.get(), this->info(), &media_requests_, request.id);
     if (Status status = media.Prepare(&request.messages); !status.ok()) return status;
     std::optional<WorkLimit> limit(std::in_place);
     Submission submission;
@@ -130,7 +131,10 @@ class LlamaTextEngine final : public TextEngine {
     return input_tokens;
   }
 
-  void Cancel(GenerationId id) override { runner_.Cancel(id); }
+  void Cancel(GenerationId id) override {
+    media_requests_.Cancel(id);
+    runner_.Cancel(id);
+  }
   void Pause(GenerationId id) override { runner_.Pause(id); }
   void Resume(GenerationId id) override { runner_.Resume(id); }
   void Hold(bool on) override { runner_.Hold(on); }
@@ -139,7 +143,10 @@ class LlamaTextEngine final : public TextEngine {
   }
   void SetPrefixBytes(std::uint64_t bytes) override { *prefix_bytes_ = bytes; }
   EngineStats stats() const override { return runner_.stats(); }
-  void Close() override { runner_.Close(); }
+  void Close() override {
+    media_requests_.Close();
+    runner_.Close();
+  }
 
  private:
   Status ReadText(const GenerationRequest& request, Submission* submission) const {
@@ -183,6 +190,7 @@ class LlamaTextEngine final : public TextEngine {
   const std::unique_ptr<LlamaModel> draft_model_;  // null: no draft model
   const std::unique_ptr<ChatRenderer> chat_;
   const std::unique_ptr<Projector> projector_;  // null: no eyes and ears
+  MediaRequests media_requests_;
   AnswerRulesMaker rules_;
   Runner runner_;  // ends before the models do
 };
@@ -217,13 +225,14 @@ ScopedAdapters LoadAdapters(const LoadOptions& options, const LlamaModel& model)
 Result<std::unique_ptr<Projector>> LoadProjector(const LoadOptions& options,
                                                  const LlamaModel& model, int threads,
                                                  std::uint32_t max_rows, const SipKey& key,
+                                                 const std::shared_ptr<MediaTurns>& turns,
                                                  std::string* refusal) {
   if (options.projector_path.empty()) return std::unique_ptr<Projector>();
   // A picture has other embeddings with another projector of the same model.
   const Fingerprint own = FingerprintOf(options.projector_path, SVC_LLAMA_CPP_TAG);
   const SipKey ids = DeriveKey(DeriveKey(key, "media"), std::to_string(own));
   Result<std::unique_ptr<Projector>> projector =
-      Projector::Load(options, model, threads, max_rows, ids);
+      Projector::Load(options, model, threads, max_rows, ids, turns);
   if (projector.ok() || projector.status().code() == StatusCode::kCancelled) return projector;
   *refusal = projector.status().message();
   return std::unique_ptr<Projector>();
@@ -253,9 +262,10 @@ Result<std::unique_ptr<Engine>> NewTextEngine(std::unique_ptr<LlamaModel> model,
   }
 
   const SipKey key = options.prefix_key.value_or(RandomKey());
+  const auto turns = std::make_shared<MediaTurns>();
   Result<std::unique_ptr<Projector>> projector =
       LoadProjector(options, *model, decoder_options.threads, decoder.value()->max_rows(), key,
-                    &info.projector_refusal);
+                    turns, &info.projector_refusal);
   if (!projector.ok()) return projector.status();
 
   info.context_length = decoder.value()->max_cells();
@@ -271,7 +281,7 @@ Result<std::unique_ptr<Engine>> NewTextEngine(std::unique_ptr<LlamaModel> model,
       OpenPrefixStore(options, *decoder.value(), model->turning_length(), key, bytes);
   return std::unique_ptr<Engine>(std::make_unique<LlamaTextEngine>(
       std::move(model), std::move(adapters), std::move(chat.value()), std::move(decoder.value()),
-      std::move(draft), std::move(projector.value()), std::move(info), std::move(sink),
+      std::move(draft), std::move(projector.value()), turns, std::move(info), std::move(sink),
       std::move(store), key, bytes));
 }
 

@@ -111,7 +111,7 @@ export class ModelHost {
         break;
       case 'cancel':
         if (this.#submitting.has(message.id)) this.#submitting.set(message.id, true);
-        else engine.cancel(message.id);
+        engine.cancel(message.id);
         break;
       case 'pause':
         engine.pause(message.id);
@@ -170,7 +170,10 @@ export class ModelHost {
   async #generate(engine: NativeEngine, request: EngineRequest): Promise<number> {
     if (request.messages?.some(({ media }) => media !== undefined) !== true) return await engine.submit(request);
     this.#withMedia.add(request.id);
-    const submitted = this.#lastMedia.then(() => engine.submit(request));
+    const submitted = this.#lastMedia.then(() => {
+      if (this.#submitting.get(request.id) === true) throw new SvcError('CANCELLED', 'the request was cancelled');
+      return engine.submit(request);
+    });
     this.#lastMedia = submitted.catch(() => undefined);
     try {
       return await submitted;

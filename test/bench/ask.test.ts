@@ -14,7 +14,7 @@ const test = suite<{ server: Server; deltas: readonly object[] }>('bench ask');
 test.before.each(async (context) => {
   context.server = createServer((_, response) => {
     const send = (event: object): void => void response.write(`data: ${JSON.stringify({ model: 'm', ...event })}\n\n`);
-    for (const delta of context.deltas) send({ choices: [{ delta }] });
+    for (const [number, delta] of context.deltas.entries()) send({ choices: [{ index: number % 2, delta }] });
     send({ choices: [{ delta: {}, finish_reason: 'stop' }] });
     send({ choices: [], usage: { prompt_tokens: 5, completion_tokens: 7 } });
     response.end('data: [DONE]\n\n');
@@ -38,6 +38,7 @@ test('text and parts of tool calls are pieces', async (context) => {
   assert.is(answer.pieces.length, 3);
   assert.is(answer.text, 'a');
   assert.is(answer.outputTokens, 7);
+  assert.is(answer.firsts.length, 2);
 });
 
 test('an answer without any piece fails', async (context) => {

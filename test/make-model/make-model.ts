@@ -3,6 +3,7 @@
  *
  *   node --import tsx test/make-model/make-model.ts tests              build/models/tiny-*.gguf, projectors/*.gguf, adapters/*.gguf
  *   node --import tsx test/make-model/make-model.ts PRESET [--type F32|F16|Q8_0|Q4_0|Q4_K_M] [--out FILE]
+ *   node --import tsx test/make-model/make-model.ts PROJECTOR              build/models/projectors/PROJECTOR.gguf
  *
  * Q4_K_M is a mixture of types chosen by llama.cpp; its own quantiser makes it, and is built if necessary.
  * A file already made by the same recipe is not rewritten.
@@ -17,13 +18,14 @@ import { isMixture, MIXTURES, quantizeFile, type Mixture } from './llama-quantiz
 import { LORAS, writeLora, type LoraName } from './lora.ts';
 import { writeModel } from './model.ts';
 import { PRESETS, TEST_PRESETS, type PresetName } from './presets.ts';
-import { PROJECTORS, writeProjector, type ProjectorName } from './projector.ts';
+import { PROJECTORS, TEST_PROJECTORS, writeProjector, type ProjectorName } from './projector.ts';
 import { TYPE_NUMBER, type Encoding } from './quantize.ts';
 import { llamaSource } from '../../scripts/llama-source.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const usage = `usage: make-model.ts tests | PRESET [--type ${[...Object.keys(TYPE_NUMBER), ...MIXTURES].join('|')}] [--out FILE]
-presets: ${Object.keys(PRESETS).join(', ')}`;
+const usage = `usage: make-model.ts tests | PROJECTOR | PRESET [--type ${[...Object.keys(TYPE_NUMBER), ...MIXTURES].join('|')}] [--out FILE]
+presets: ${Object.keys(PRESETS).join(', ')}
+projectors: ${Object.keys(PROJECTORS).join(', ')}`;
 
 /** Makes the file unless it is up to date. */
 async function make(presetName: PresetName, encoding: Encoding | Mixture, path: string): Promise<void> {
@@ -41,7 +43,8 @@ async function make(presetName: PresetName, encoding: Encoding | Mixture, path: 
   console.log(`${label}: ${megabytes} MB in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
 }
 
-async function makeProjector(name: ProjectorName, path: string): Promise<void> {
+async function makeProjector(name: ProjectorName): Promise<void> {
+  const path = join(root, 'build', 'models', 'projectors', `${name}.gguf`);
   const recipe = await recipeOf(name, 'F16');
   if ((await recipeIn(path)) === recipe) return;
   await mkdir(dirname(path), { recursive: true });
@@ -91,6 +94,10 @@ function isPreset(name: string | undefined): name is PresetName {
   return name !== undefined && Object.hasOwn(PRESETS, name);
 }
 
+function isProjector(name: string | undefined): name is ProjectorName {
+  return name !== undefined && Object.hasOwn(PROJECTORS, name);
+}
+
 function isEncoding(name: string): name is Encoding {
   return Object.hasOwn(TYPE_NUMBER, name);
 }
@@ -105,9 +112,7 @@ function parse(): { what: string | undefined; type: string | undefined; out: str
 
 const { what, type, out } = parse();
 if (what === 'tests') {
-  for (const name of Object.keys(PROJECTORS) as ProjectorName[]) {
-    await makeProjector(name, join(root, 'build', 'models', 'projectors', `${name}.gguf`));
-  }
+  for (const name of TEST_PROJECTORS) await makeProjector(name);
   for (const name of Object.keys(LORAS) as LoraName[]) {
     await makeLora(name, join(root, 'build', 'models', 'adapters', `${name}.gguf`));
   }
@@ -118,6 +123,8 @@ if (what === 'tests') {
   const encoding = type ?? PRESETS[what].encoding;
   const suffix = type === undefined ? '' : `-${type.toLowerCase()}`;
   await make(what, encoding, out ?? join(root, 'build', 'models', `${what}${suffix}.gguf`));
+} else if (isProjector(what) && type === undefined && out === undefined) {
+  await makeProjector(what);
 } else {
   console.error(usage);
   process.exitCode = 2;

@@ -14,30 +14,69 @@ export interface Projector {
   readonly type: 'mlp' | 'gemma3' | 'qwen2vl_merger' | 'ultravox';
   /** Width of the model that it belongs to. */
   readonly modelWidth: number;
+  readonly width: number;
+  readonly forward: number;
+  readonly heads: number;
+  readonly layers: number;
+  /** Width between the two linear layers to the model. */
+  readonly hidden: number;
+  /** In pixels. */
+  readonly patch: number;
+  /** Patches in a row of the picture, unless it may have any shape. */
+  readonly side: number;
 }
+
+const TINY = { width: 64, forward: 192, heads: 2, layers: 3, hidden: 64, patch: 14, side: 4 } as const;
+/** Encoders of 86 million weights, for benchmarks: about what belongs to a model of half a billion. */
+const BASE = { width: 768, forward: 3072, heads: 12, layers: 12, hidden: 896, patch: 16, side: 24 } as const;
 
 export const PROJECTORS = {
   /** CLIP with two linear layers, as in LLaVA: 16 rows for a picture. */
-  clip: { description: 'For tests of tiny-llama', modality: 'vision', type: 'mlp', modelWidth: 128 },
+  clip: { ...TINY, description: 'For tests of tiny-llama', modality: 'vision', type: 'mlp', modelWidth: 128 },
   /** SigLIP, as in Gemma 3: 16 rows that see one another. */
-  siglip: { description: 'For tests of tiny-gemma3', modality: 'vision', type: 'gemma3', modelWidth: 64 },
+  siglip: {
+    ...TINY,
+    description: 'For tests of tiny-gemma3',
+    modality: 'vision',
+    type: 'gemma3',
+    modelWidth: 64,
+    // Before the model, four patches are joined.
+    side: 8,
+  },
   /** As in Qwen2-VL: a row for each 28 x 28 pixels of a picture of any shape, all at the same position. */
-  'qwen2-vl': { description: 'For tests of tiny-qwen2vl', modality: 'vision', type: 'qwen2vl_merger', modelWidth: 64 },
+  'qwen2-vl': {
+    ...TINY,
+    description: 'For tests of tiny-qwen2vl',
+    modality: 'vision',
+    type: 'qwen2vl_merger',
+    modelWidth: 64,
+  },
   /** Whisper's encoder, as in Ultravox: 375 rows for each 30 seconds. */
-  whisper: { description: 'For tests of tiny-llama', modality: 'audio', type: 'ultravox', modelWidth: 128 },
+  whisper: { ...TINY, description: 'For tests of tiny-llama', modality: 'audio', type: 'ultravox', modelWidth: 128 },
+  /** As `clip`, with the shape of ViT-B/16 for 384 x 384 pixels: 576 rows for a picture. */
+  'clip-base': {
+    ...BASE,
+    description: 'For benchmarks of qwen2.5-0.5b',
+    modality: 'vision',
+    type: 'mlp',
+    modelWidth: 896,
+  },
+  /** As `whisper`, with the shape of Whisper small. */
+  'whisper-small': {
+    ...BASE,
+    description: 'For benchmarks of qwen2.5-0.5b',
+    modality: 'audio',
+    type: 'ultravox',
+    modelWidth: 896,
+  },
 } as const satisfies Record<string, Projector>;
 export type ProjectorName = keyof typeof PROJECTORS;
+export const TEST_PROJECTORS = ['clip', 'siglip', 'qwen2-vl', 'whisper'] as const satisfies ProjectorName[];
 
-const WIDTH = 64;
-const FORWARD = 192;
-const HEADS = 2;
-const LAYERS = 3;
-const PATCH = 14;
 const MEL_BINS = 80;
 /** Half of the frames of 30 seconds. */
 const POSITIONS = 1500;
 const STACKED = 4;
-const HIDDEN = 64;
 /** Patches of a row. */
 const MERGED = 4;
 /** Standard deviation of an embedding's numbers. */
@@ -53,7 +92,8 @@ export async function writeProjector(path: string, projector: Projector, recipe:
   });
 }
 
-function entriesOf({ description, modality, type, modelWidth }: Projector, recipe: string): Entry[] {
+function entriesOf(projector: Projector, recipe: string): Entry[] {
+  const { description, modality, type, modelWidth } = projector;
   const key = (name: string): string => `clip.${modality}.${name}`;
   return [
     entry.string('general.architecture', 'clip'),
@@ -65,31 +105,26 @@ function entriesOf({ description, modality, type, modelWidth }: Projector, recip
     entry.bool(`clip.has_${modality}_encoder`, true),
     entry.string('clip.projector_type', type),
     entry.bool('clip.use_gelu', true),
-    entry.uint32(key('embedding_length'), WIDTH),
-    entry.uint32(key('feed_forward_length'), FORWARD),
-    entry.uint32(key('block_count'), LAYERS),
+    entry.uint32(key('embedding_length'), projector.width),
+    entry.uint32(key('feed_forward_length'), projector.forward),
+    entry.uint32(key('block_count'), projector.layers),
     entry.uint32(key('projection_dim'), modelWidth),
-    entry.uint32(key('attention.head_count'), HEADS),
+    entry.uint32(key('attention.head_count'), projector.heads),
     entry.float32(key('attention.layer_norm_epsilon'), 1e-5),
     ...(modality === 'audio'
       ? [entry.uint32(key('num_mel_bins'), MEL_BINS), entry.uint32(key('projector.stack_factor'), STACKED)]
-      : visionEntries(type)),
+      : visionEntries(projector)),
   ];
 }
 
-function visionEntries(type: Projector['type']): Entry[] {
+function visionEntries({ type, patch, side }: Projector): Entry[] {
   return [
-    entry.uint32('clip.vision.image_size', imageSize(type)),
-    entry.uint32('clip.vision.patch_size', PATCH),
+    entry.uint32('clip.vision.image_size', patch * side),
+    entry.uint32('clip.vision.patch_size', patch),
     ...(type === 'gemma3' ? [entry.uint32('clip.vision.projector.scale_factor', 2)] : []),
     entry.float32s('clip.vision.image_mean', [0.5, 0.5, 0.5]),
     entry.float32s('clip.vision.image_std', [0.3, 0.3, 0.3]),
   ];
-}
-
-/** In pixels: 16 rows for the model, before which gemma3 joins four patches. */
-function imageSize(type: Projector['type']): number {
-  return PATCH * (type === 'gemma3' ? 8 : 4);
 }
 
 /** A tensor of any shape, whose random numbers have the deviation that keeps that of its input. */
@@ -115,84 +150,85 @@ function norm(name: string, length: number): Tensor[] {
 
 function tensorsOf(projector: Projector): Tensor[] {
   const prefix = projector.modality === 'vision' ? 'v' : 'a';
-  const layers = Array.from({ length: LAYERS }, (_, layer) => layerTensors(`${prefix}.blk.${layer}`, prefix === 'v'));
+  const layers = Array.from({ length: projector.layers }, (_, layer) =>
+    layerTensors(`${prefix}.blk.${layer}`, projector),
+  );
   return [...inputTensors(projector), ...layers.flat(), ...outputTensors(projector)];
 }
 
-function inputTensors({ modality, type }: Projector): Tensor[] {
+function inputTensors({ modality, type, width, patch, side }: Projector): Tensor[] {
   if (modality === 'audio') {
     return [
-      weights('a.conv1d.1.weight', [3, MEL_BINS, WIDTH]),
-      { ...bias('a.conv1d.1.bias', WIDTH), shape: [1, WIDTH] },
-      weights('a.conv1d.2.weight', [3, WIDTH, WIDTH]),
-      { ...bias('a.conv1d.2.bias', WIDTH), shape: [1, WIDTH] },
-      weights('a.position_embd.weight', [WIDTH, POSITIONS], 'F32', 4),
+      weights('a.conv1d.1.weight', [3, MEL_BINS, width]),
+      { ...bias('a.conv1d.1.bias', width), shape: [1, width] },
+      weights('a.conv1d.2.weight', [3, width, width]),
+      { ...bias('a.conv1d.2.bias', width), shape: [1, width] },
+      weights('a.position_embd.weight', [width, POSITIONS], 'F32', 4),
     ];
   }
   if (type === 'qwen2vl_merger') {
-    return ['v.patch_embd.weight', 'v.patch_embd.weight.1'].map((name) => weights(name, [PATCH, PATCH, 3, WIDTH]));
+    return ['v.patch_embd.weight', 'v.patch_embd.weight.1'].map((name) => weights(name, [patch, patch, 3, width]));
   }
-  const patches = (imageSize(type) / PATCH) ** 2;
   const hasClass = type === 'mlp';
   return [
-    weights('v.patch_embd.weight', [PATCH, PATCH, 3, WIDTH], 'F16', 2),
+    weights('v.patch_embd.weight', [patch, patch, 3, width], 'F16', 2),
     ...(hasClass
-      ? [vector('v.class_embd', WIDTH, 0, 1), ...norm('v.pre_ln', WIDTH)]
-      : [bias('v.patch_embd.bias', WIDTH)]),
-    weights('v.position_embd.weight', [WIDTH, patches + (hasClass ? 1 : 0)], 'F32', 4),
+      ? [vector('v.class_embd', width, 0, 1), ...norm('v.pre_ln', width)]
+      : [bias('v.patch_embd.bias', width)]),
+    weights('v.position_embd.weight', [width, side ** 2 + (hasClass ? 1 : 0)], 'F32', 4),
   ];
 }
 
-function layerTensors(block: string, hasKeyBias: boolean): Tensor[] {
+function layerTensors(block: string, { modality, width, forward }: Projector): Tensor[] {
   return [
-    ...norm(`${block}.ln1`, WIDTH),
-    weights(`${block}.attn_q.weight`, [WIDTH, WIDTH]),
-    bias(`${block}.attn_q.bias`, WIDTH),
-    weights(`${block}.attn_k.weight`, [WIDTH, WIDTH]),
-    ...(hasKeyBias ? [bias(`${block}.attn_k.bias`, WIDTH)] : []),
-    weights(`${block}.attn_v.weight`, [WIDTH, WIDTH]),
-    bias(`${block}.attn_v.bias`, WIDTH),
-    weights(`${block}.attn_out.weight`, [WIDTH, WIDTH]),
-    bias(`${block}.attn_out.bias`, WIDTH),
-    ...norm(`${block}.ln2`, WIDTH),
-    weights(`${block}.ffn_up.weight`, [WIDTH, FORWARD]),
-    bias(`${block}.ffn_up.bias`, FORWARD),
-    weights(`${block}.ffn_down.weight`, [FORWARD, WIDTH]),
-    bias(`${block}.ffn_down.bias`, WIDTH),
+    ...norm(`${block}.ln1`, width),
+    weights(`${block}.attn_q.weight`, [width, width]),
+    bias(`${block}.attn_q.bias`, width),
+    weights(`${block}.attn_k.weight`, [width, width]),
+    ...(modality === 'vision' ? [bias(`${block}.attn_k.bias`, width)] : []),
+    weights(`${block}.attn_v.weight`, [width, width]),
+    bias(`${block}.attn_v.bias`, width),
+    weights(`${block}.attn_out.weight`, [width, width]),
+    bias(`${block}.attn_out.bias`, width),
+    ...norm(`${block}.ln2`, width),
+    weights(`${block}.ffn_up.weight`, [width, forward]),
+    bias(`${block}.ffn_up.bias`, forward),
+    weights(`${block}.ffn_down.weight`, [forward, width]),
+    bias(`${block}.ffn_down.bias`, width),
   ];
 }
 
-function outputTensors({ type, modelWidth }: Projector): Tensor[] {
+function outputTensors({ type, modelWidth, width, hidden }: Projector): Tensor[] {
   switch (type) {
     case 'mlp':
       return [
-        weights('mm.0.weight', [WIDTH, HIDDEN]),
-        bias('mm.0.bias', HIDDEN),
-        weights('mm.2.weight', [HIDDEN, modelWidth], 'F16', OUTPUT),
+        weights('mm.0.weight', [width, hidden]),
+        bias('mm.0.bias', hidden),
+        weights('mm.2.weight', [hidden, modelWidth], 'F16', OUTPUT),
         bias('mm.2.bias', modelWidth),
       ];
     case 'gemma3':
       return [
-        ...norm('v.post_ln', WIDTH),
+        ...norm('v.post_ln', width),
         // Not transposed, unlike the others.
-        weights('mm.input_projection.weight', [modelWidth, WIDTH], 'F16', OUTPUT),
-        vector('mm.soft_emb_norm.weight', WIDTH, 1, 0.1),
+        weights('mm.input_projection.weight', [modelWidth, width], 'F16', OUTPUT),
+        vector('mm.soft_emb_norm.weight', width, 1, 0.1),
       ];
     case 'qwen2vl_merger':
       return [
-        ...norm('v.post_ln', WIDTH),
-        weights('mm.0.weight', [WIDTH * MERGED, WIDTH * MERGED]),
-        bias('mm.0.bias', WIDTH * MERGED),
-        weights('mm.2.weight', [WIDTH * MERGED, modelWidth], 'F16', OUTPUT),
+        ...norm('v.post_ln', width),
+        weights('mm.0.weight', [width * MERGED, width * MERGED]),
+        bias('mm.0.bias', width * MERGED),
+        weights('mm.2.weight', [width * MERGED, modelWidth], 'F16', OUTPUT),
         bias('mm.2.bias', modelWidth),
       ];
     case 'ultravox':
       return [
-        ...norm('a.post_ln', WIDTH),
-        vector('mm.a.norm_pre.weight', WIDTH * STACKED, 1, 0.1),
-        weights('mm.a.mlp.1.weight', [WIDTH * STACKED, 2 * HIDDEN]),
-        vector('mm.a.norm_mid.weight', HIDDEN, 1, 0.1),
-        weights('mm.a.mlp.2.weight', [HIDDEN, modelWidth], 'F16', OUTPUT),
+        ...norm('a.post_ln', width),
+        vector('mm.a.norm_pre.weight', width * STACKED, 1, 0.1),
+        weights('mm.a.mlp.1.weight', [width * STACKED, 2 * hidden]),
+        vector('mm.a.norm_mid.weight', hidden, 1, 0.1),
+        weights('mm.a.mlp.2.weight', [hidden, modelWidth], 'F16', OUTPUT),
       ];
   }
 }

@@ -20,8 +20,10 @@ interface Settings {
   readonly contextSize: number;
 }
 
+type TextMessage = Message & { readonly content: string };
+
 interface Body {
-  readonly messages: readonly Message[];
+  readonly messages: readonly TextMessage[];
   readonly max_tokens: number;
 }
 
@@ -63,7 +65,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 
 async function generate(
   chat: LlamaChat,
-  messages: readonly Message[],
+  messages: readonly TextMessage[],
   maxTokens: number,
   response: ServerResponse,
 ): Promise<void> {
@@ -84,6 +86,6 @@ async function generate(
   response.end('data: [DONE]\n\n');
 }
 
-function toHistory({ role, content }: Message): ChatHistoryItem {
+function toHistory({ role, content }: TextMessage): ChatHistoryItem {
   return role === 'assistant' ? { type: 'model', response: [content] } : { type: role, text: content };
 }

@@ -1,13 +1,15 @@
 /** A program to compare: started once, with the same file, threads and KV-cache cells as the others. */
 import type { Target } from '../ask.ts';
 
-export type ServerName = 'svc' | 'llama-server' | 'llama-server -np 8' | 'node-llama-cpp';
+export type ServerName = 'svc' | 'llama-server' | 'llama-server -np 8' | 'llama-server -np 16' | 'node-llama-cpp';
 
 export interface ServerOptions {
   /** Path of this checkout. */
   readonly root: string;
   /** Path of the GGUF file. */
   readonly model: string;
+  /** Path of its projector. */
+  readonly projector?: string;
   readonly threads: number;
   /** KV-cache cells, shared by all streams. */
   readonly contextLength: number;

@@ -25,6 +25,8 @@ async function startCold(name: ServerName, options: ServerOptions): Promise<Serv
       return await startLlamaServer(name, options, []);
     case 'llama-server -np 8':
       return await startLlamaServer(name, options, ['-np', '8']);
+    case 'llama-server -np 16':
+      return await startLlamaServer(name, options, ['-np', '16']);
     case 'node-llama-cpp':
       return await startNodeLlamaCpp(options);
   }

@@ -7,9 +7,13 @@ const MODEL = 'bench';
 const LOAD_MS = 60_000;
 
 export async function startSvc(options: ServerOptions): Promise<Server> {
-  const { model, threads, contextLength, vocabulary } = options;
+  const { model, projector, threads, contextLength, vocabulary } = options;
   const engine = { threads, context_length: contextLength };
-  const { url, client, stop } = await startDaemon({ models: { [MODEL]: model }, config: { engine } });
+  const { url, client, stop } = await startDaemon({
+    models: { [MODEL]: model },
+    ...(projector === undefined ? {} : { projector }),
+    config: { engine },
+  });
   const settings = Object.entries(engine).map(([setting, value]) => `engine.${setting} ${String(value)}`);
   return {
     name: 'svc',

@@ -8,8 +8,10 @@
 
 namespace svc {
 
-Runner::Runner(std::unique_ptr<Decoder> decoder, OutputSink sink, LoopOptions options)
-    : loop_(std::make_unique<Loop>(std::move(decoder), std::move(options))),
+Runner::Runner(std::unique_ptr<Decoder> decoder, OutputSink sink, LoopOptions options,
+               std::shared_ptr<MediaTurns> turns)
+    : turns_(std::move(turns)),
+      loop_(std::make_unique<Loop>(std::move(decoder), std::move(options))),
       worker_(std::move(sink)) {
   stats_ = loop_->stats();
   loop_->OnStoreChange([this] { worker_.Change([this] { store_changed_ = true; }); });
@@ -70,7 +72,7 @@ EngineStats Runner::stats() const {
 void Runner::Run() {
   for (bool measure = true;; measure = false) {
     try {
-      if (measure) loop_->Measure();
+      if (measure) Measure();
       return RunLoop();
     } catch (const std::exception&) {
       StartAnew(
@@ -78,6 +80,11 @@ void Runner::Run() {
                        "smaller engine.context_length"));
     }
   }
+}
+
+void Runner::Measure() {
+  const MediaTurns::Step turn(turns_.get());
+  loop_->Measure();
 }
 
 // After an exception. The loop's state may be half changed, so none of it is reused.
@@ -149,6 +156,7 @@ bool Runner::TakeInbox() {
 }
 
 void Runner::Step() {
+  const MediaTurns::Step turn(turns_.get());
   if (!loop_->Plan()) return;
   Deliver();
   if (!ClaimBatch()) return;
@@ -174,7 +182,8 @@ bool Runner::ClaimBatch() {
 // One sink call for all that happened since the last one, but not yet where more comes soon.
 void Runner::Deliver() {
   std::vector<GenerationOutput> outputs;
-  if (!loop_->MayWait()) outputs = loop_->TakeOutputs();
+  const bool may_pause = turns_ != nullptr && turns_->has_media();
+  if (may_pause || !loop_->MayWait()) outputs = loop_->TakeOutputs();
   {
     const auto lock = worker_.Lock();
     for (const GenerationOutput& output : outputs) {

@@ -27,6 +27,7 @@
 #include "engine/model/decoder.h"
 #include "engine/run/generation.h"
 #include "engine/run/loop.h"
+#include "engine/run/media_turns.h"
 #include "engine/run/worker.h"
 
 namespace svc {
@@ -38,8 +39,10 @@ class Runner {
   // For saving, when it is closed; a piece that is being copied is copied to its end.
   static constexpr std::chrono::milliseconds kSaveTime{2500};
 
-  // Starts the thread. The sink is called on it, at most once a step, with no lock held.
-  Runner(std::unique_ptr<Decoder> decoder, OutputSink sink, LoopOptions options = {});
+  // Starts the thread. The sink is called on it, at most once a step, with no lock held. `turns`:
+  // null, if nothing else computes.
+  Runner(std::unique_ptr<Decoder> decoder, OutputSink sink, LoopOptions options = {},
+         std::shared_ptr<MediaTurns> turns = nullptr);
   // Frees the loop before the worker, which the thread of the loop's store wakes.
   ~Runner() { Close(); }
 
@@ -69,6 +72,7 @@ class Runner {
     bool cancelled = false;
   };
   void Run();
+  void Measure();
   void RunLoop();
   void StartAnew(const Status& status);
   bool TakeInbox();  // false: closing
@@ -92,6 +96,8 @@ class Runner {
   EngineStats stats_;                  // as of the last look into the inbox, claim or delivery
   StepOwner step_owner_;               // of the running batch
   std::optional<ShareId> yielded_to_;  // share for whose first request the batch was aborted
+
+  const std::shared_ptr<MediaTurns> turns_;
 
   // ---- the runner thread's own ----
   std::unique_ptr<Loop> loop_;  // freed by Close

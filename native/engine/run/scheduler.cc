@@ -62,12 +62,6 @@ std::uint32_t CutAtTile(const Demand& prompt, std::uint32_t most, std::uint32_t 
   return rows > kTile ? rows - kTile : rows;
 }
 
-// Time that the lane may compute between two steps that take `step_ms` each.
-double LaneTurnMs(double step_ms, const StepTargets& targets) {
-  const double fair = std::min(kLaneShare * step_ms, kLongestWaitMs) / targets.turns;
-  return std::max(targets.decoding_ms - step_ms, fair);
-}
-
 }  // namespace
 
 StepLimits LimitsFor(const CostModel& cost, const StepRecord& record, const StepTargets& targets,
@@ -131,6 +125,11 @@ std::vector<Share> PlanStep(std::span<const Demand> demands, const StepLimits& l
 
 std::uint32_t RowsOfBatch(const Demand& prompt, std::uint32_t most) {
   return CutAtTile(prompt, most, most);
+}
+
+double LaneTurnMs(double step_ms, const StepTargets& targets) {
+  const double fair = std::min(kLaneShare * step_ms, kLongestWaitMs) / targets.turns;
+  return std::max(targets.decoding_ms - step_ms, fair);
 }
 
 bool IsStepDue(double since_ms, double step_ms, const StepTargets& targets) {

@@ -19,6 +19,8 @@ namespace {
 
 // Embeddings that are kept for the next request: 64 MiB.
 constexpr std::size_t kKeptFloats = std::size_t{16} << 20U;
+// Part by which a part of a picture corrects the speed that was known.
+constexpr double kCorrection = 0.3;
 
 struct FreeBitmap {
   void operator()(mtmd_bitmap* bitmap) const { mtmd_bitmap_free(bitmap); }
@@ -51,6 +53,17 @@ std::vector<MediaPlace> PlacesOf(const mtmd_context* context, const mtmd_input_c
   return places;
 }
 
+// Multiplications of an operation; 0 for those that take little time.
+double WorkOf(const ggml_tensor& node) {
+  const auto values = static_cast<double>(ggml_nelements(&node));
+  if (node.op == GGML_OP_MUL_MAT) return values * static_cast<double>(node.src[0]->ne[0]);
+  // For each value of its result, all keys and all values.
+  if (node.op == GGML_OP_FLASH_ATTN_EXT) {
+    return 2 * values * static_cast<double>(node.src[1]->ne[1]);
+  }
+  return 0;
+}
+
 std::string ReasonOf(const LogCapture& log) {
   constexpr std::string_view kHeading = "error: ";
   std::string reason = log.Reason();
@@ -72,15 +85,20 @@ PreparedMedia::~PreparedMedia() = default;
 
 void Projector::FreeContext::operator()(mtmd_context* context) const { mtmd_free(context); }
 
-Projector::Projector(mtmd_context* context, std::uint32_t width, std::uint32_t max_rows,
-                     const SipKey& key)
-    : context_(context), width_(width), max_rows_(max_rows), key_(key) {}
+Projector::Projector(std::uint32_t width, std::uint32_t max_rows, const SipKey& key,
+                     std::shared_ptr<MediaTurns> turns)
+    : width_(width), max_rows_(max_rows), key_(key), turns_(std::move(turns)) {}
 Projector::~Projector() = default;
 
 Result<std::unique_ptr<Projector>> Projector::Load(const LoadOptions& options,
                                                    const LlamaModel& model, int threads,
-                                                   std::uint32_t max_rows, const SipKey& key) {
+                                                   std::uint32_t max_rows, const SipKey& key,
+                                                   std::shared_ptr<MediaTurns> turns) {
+  const auto width = static_cast<std::uint32_t>(llama_model_n_embd_inp(model.get()));
+  std::unique_ptr<Projector> projector(new Projector(width, max_rows, key, std::move(turns)));
   mtmd_context_params params = ProjectorParams(options, threads);
+  params.cb_eval = AtNode;
+  params.cb_eval_user_data = projector.get();
   bool cancelled = false;
   std::pair<const LoadOptions*, bool*> progress{&options, &cancelled};
   params.progress_callback_user_data = &progress;
@@ -99,8 +117,8 @@ Result<std::unique_ptr<Projector>> Projector::Load(const LoadOptions& options,
   if (context == nullptr) {
     return Status(StatusCode::kModelInvalid, "cannot be used: " + ReasonOf(log));
   }
-  const auto width = static_cast<std::uint32_t>(llama_model_n_embd_inp(model.get()));
-  return std::unique_ptr<Projector>(new Projector(context, width, max_rows, key));
+  projector->context_.reset(context);
+  return projector;
 }
 
 bool Projector::sees() const { return mtmd_support_vision(context_.get()); }
@@ -173,7 +191,8 @@ Result<PreparedMedia> Projector::Cut(PreparedMedia prepared, const SipTag& diges
 }
 
 Result<std::shared_ptr<const std::vector<float>>> Projector::Encode(
-    const PreparedMedia::Piece& piece) {
+    const PreparedMedia::Piece& piece, const std::atomic<bool>& abort) {
+  const Status cancelled(StatusCode::kCancelled, "the request was cancelled");
   const std::lock_guard lock(mutex_);
   const std::size_t size = std::size_t{piece.rows} * width_;
   const auto found = std::ranges::find(kept_, piece.digest, &Kept::digest);
@@ -181,12 +200,19 @@ Result<std::shared_ptr<const std::vector<float>>> Projector::Encode(
     kept_.splice(kept_.begin(), kept_, found);
     return kept_.front().embeddings;
   }
+  if (abort) return cancelled;
   int32_t code = 0;
-  try {
-    code = mtmd_encode_chunk(context_.get(), piece.chunk);
-  } catch (const std::exception&) {
-    code = 1;
+  {
+    MediaTurns::Media media(turns_.get());
+    run_ = {.media = &media, .abort = &abort, .began_at = Clock::now()};
+    try {
+      code = mtmd_encode_chunk(context_.get(), piece.chunk);
+    } catch (const std::exception&) {
+      code = 1;
+    }
+    run_.media = nullptr;
   }
+  if (run_.given_up) return cancelled;
   const float* const output = code == 0 ? mtmd_get_output_embd(context_.get()) : nullptr;
   if (output == nullptr) {
     return Status(StatusCode::kInternal, "the projector could not compute a picture or sound");
@@ -199,6 +225,37 @@ Result<std::shared_ptr<const std::vector<float>>> Projector::Encode(
     kept_.pop_back();
   }
   return embeddings;
+}
+
+// ggml's callback. ask: returns whether to stop after this node. Otherwise: returns whether to
+// continue.
+bool Projector::AtNode(ggml_tensor* node, bool ask, void* projector) {
+  auto* const self = static_cast<Projector*>(projector);
+  if (self->run_.media == nullptr) return !ask;
+  // "No" ends only the nodes that one backend computes, and those of the next begin: they then end
+  // after the first.
+  if (self->run_.given_up) return ask;
+  return ask ? self->EndsPart(*node) : self->MayGoOn();
+}
+
+// True if the next long operation might not fit into the part.
+bool Projector::EndsPart(const ggml_tensor& node) {
+  const double work = WorkOf(node);
+  if (work == 0) return false;
+  run_.work += work;
+  run_.largest = std::max(run_.largest, work);
+  if (ms_per_work_ == 0 || *run_.abort) return true;
+  return (run_.work + run_.largest) * ms_per_work_ > turns_->part_ms();
+}
+
+bool Projector::MayGoOn() {
+  const double rate = Milliseconds(Clock::now() - run_.began_at) / run_.work;
+  ms_per_work_ += (ms_per_work_ == 0 ? 1 : kCorrection) * (rate - ms_per_work_);
+  run_.media->Yield();
+  run_.given_up = *run_.abort;
+  run_.work = 0;
+  run_.began_at = Clock::now();
+  return !run_.given_up;
 }
 
 }  // namespace svc

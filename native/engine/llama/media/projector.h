@@ -1,6 +1,6 @@
 // The projector of a model: a second file that turns pictures or sounds into embeddings which the
-// model reads like tokens. Computed by libmtmd, in a graph and buffers of its own, so it runs
-// beside the runner thread.
+// model reads like tokens. Computed by libmtmd, in a graph and buffers of its own, on the thread
+// that submits the request, in turns with the runner's steps (media_turns.h).
 //
 //   bytes ─► pixels or samples ─► pieces, sized for the projector ─► rows of embeddings
 //            picture.h, sound.h   Prepare                            Encode
@@ -9,6 +9,7 @@
 // before anything is computed. Encode takes as long as hundreds of tokens.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -20,7 +21,9 @@
 #include "engine/base/siphash.h"
 #include "engine/llama/llama_model.h"
 #include "engine/model/media_rows.h"
+#include "engine/run/media_turns.h"
 
+struct ggml_tensor;
 struct mtmd_context;
 struct mtmd_input_chunk;
 struct mtmd_input_chunks;
@@ -66,7 +69,8 @@ class Projector {
   // refuses after reading it: it is free only when the process ends.
   static Result<std::unique_ptr<Projector>> Load(const LoadOptions& options,
                                                  const LlamaModel& model, int threads,
-                                                 std::uint32_t max_rows, const SipKey& key);
+                                                 std::uint32_t max_rows, const SipKey& key,
+                                                 std::shared_ptr<MediaTurns> turns);
   ~Projector();
 
   bool sees() const;
@@ -77,9 +81,11 @@ class Projector {
   Result<PreparedMedia> Prepare(const Media& media) const;
 
   // Embeddings of a piece, `rows` times the model's width. One at a time is computed; the last ones
-  // are kept, so that the next turn of a conversation needs no second computation. REQUIRES: the
-  // piece's PreparedMedia is alive. Error: kInternal.
-  Result<std::shared_ptr<const std::vector<float>>> Encode(const PreparedMedia::Piece& piece);
+  // are kept, so that the next turn of a conversation needs no second computation. `abort` may be
+  // set by another thread at any time. REQUIRES: the piece's PreparedMedia is alive. Errors:
+  // kCancelled (aborted), kInternal.
+  Result<std::shared_ptr<const std::vector<float>>> Encode(const PreparedMedia::Piece& piece,
+                                                           const std::atomic<bool>& abort);
 
   std::uint32_t width() const { return width_; }
 
@@ -92,15 +98,32 @@ class Projector {
     void operator()(mtmd_context* context) const;
   };
 
-  Projector(mtmd_context* context, std::uint32_t width, std::uint32_t max_rows, const SipKey& key);
-  Result<PreparedMedia> Cut(PreparedMedia prepared, const SipTag& digest) const;
+  // The running computation. Work is counted in multiplications.
+  struct Run {
+    MediaTurns::Media* media = nullptr;  // null: none runs
+    const std::atomic<bool>* abort = nullptr;
+    bool given_up = false;       // *abort was seen set
+    double work = 0;             // of this part
+    double largest = 0;          // operation so far
+    Clock::time_point began_at;  // this part
+  };
 
-  const std::unique_ptr<mtmd_context, FreeContext> context_;
+  Projector(std::uint32_t width, std::uint32_t max_rows, const SipKey& key,
+            std::shared_ptr<MediaTurns> turns);
+  Result<PreparedMedia> Cut(PreparedMedia prepared, const SipTag& digest) const;
+  static bool AtNode(ggml_tensor* node, bool ask, void* projector);
+  bool EndsPart(const ggml_tensor& node);
+  bool MayGoOn();
+
+  std::unique_ptr<mtmd_context, FreeContext> context_;  // set once
   const std::uint32_t width_;
   const std::uint32_t max_rows_;
   const SipKey key_;
-  std::mutex mutex_;      // of the encoder, and of kept_
-  std::list<Kept> kept_;  // the latest first
+  const std::shared_ptr<MediaTurns> turns_;
+  Run run_;
+  double ms_per_work_ = 0;  // 0: not known yet
+  std::mutex mutex_;        // of the encoder, and of all but the constants
+  std::list<Kept> kept_;    // the latest first
   std::size_t kept_floats_ = 0;
 };
 

@@ -7,6 +7,33 @@
 
 namespace svc {
 
+void MediaRequests::Cancel(GenerationId id) {
+  const std::lock_guard lock(mutex_);
+  for (Request& request : requests_) {
+    if (request.id == id) request.abort = true;
+  }
+}
+
+void MediaRequests::Close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (Request& request : requests_) request.abort = true;
+}
+
+PromptMedia::PromptMedia(Projector* projector, const ModelInfo& info, MediaRequests* requests,
+                         GenerationId id)
+    : projector_(projector), info_(info), requests_(requests) {
+  const std::lock_guard lock(requests_->mutex_);
+  request_ = requests_->requests_.emplace(requests_->requests_.begin());
+  request_->id = id;
+  request_->abort = requests_->closed_;
+}
+
+PromptMedia::~PromptMedia() {
+  const std::lock_guard lock(requests_->mutex_);
+  requests_->requests_.erase(request_);
+}
+
 Status PromptMedia::Prepare(std::vector<ChatMessage>* messages) {
   for (std::size_t i = 0; i < messages->size(); ++i) {
     for (Media& media : (*messages)[i].media) {
@@ -49,7 +76,7 @@ Result<std::vector<MediaRows>> PromptMedia::Encode(const std::vector<Token>& pro
     const auto found = IsMediaToken(prompt[at]) ? pieces.find(prompt[at]) : pieces.end();
     if (found == pieces.end()) continue;
     const PreparedMedia::Piece& piece = *found->second;
-    auto embeddings = projector_->Encode(piece);
+    auto embeddings = projector_->Encode(piece, request_->abort);
     if (!embeddings.ok()) return embeddings.status();
     media.push_back({.begin = at,
                      .count = piece.rows,

@@ -1,0 +1,65 @@
+#include "engine/run/media_turns.h"
+
+namespace svc {
+
+MediaTurns::Step::Step(MediaTurns* turns) : turns_(turns) {
+  if (turns_ == nullptr) return;
+  std::unique_lock lock(turns_->mutex_);
+  turns_->step_waits_ = true;
+  turns_->given_.wait(lock, [this] { return turns_->owner_ != Owner::kMedia; });
+  turns_->step_waits_ = false;
+  turns_->owner_ = Owner::kStep;
+  turns_->step_began_at_ = Clock::now();
+}
+
+MediaTurns::Step::~Step() {
+  if (turns_ == nullptr) return;
+  const std::lock_guard lock(turns_->mutex_);
+  turns_->step_ms_ = Milliseconds(Clock::now() - turns_->step_began_at_);
+  turns_->Give(turns_->media_waits_ ? Owner::kMedia : Owner::kNone);
+}
+
+MediaTurns::Media::Media(MediaTurns* turns) : turns_(turns) {
+  turns_->has_media_ = true;
+  std::unique_lock lock(turns_->mutex_);
+  if (turns_->owner_ == Owner::kNone) turns_->owner_ = Owner::kMedia;
+  turns_->TakeForMedia(lock);
+}
+
+MediaTurns::Media::~Media() {
+  turns_->has_media_ = false;
+  const std::lock_guard lock(turns_->mutex_);
+  turns_->Give(Owner::kNone);
+}
+
+void MediaTurns::Media::Yield() {
+  std::unique_lock lock(turns_->mutex_);
+  if (!turns_->step_waits_) return;
+  turns_->Give(Owner::kStep);
+  turns_->TakeForMedia(lock);
+}
+
+bool MediaTurns::step_waits() const {
+  const std::lock_guard lock(mutex_);
+  return step_waits_;
+}
+
+double MediaTurns::part_ms() const {
+  const std::lock_guard lock(mutex_);
+  return LaneTurnMs(step_ms_, targets_);
+}
+
+// REQUIRES the lock, as below.
+void MediaTurns::Give(Owner owner) {
+  owner_ = owner;
+  given_.notify_all();
+}
+
+// Waits for the end of the step that has the turn.
+void MediaTurns::TakeForMedia(std::unique_lock<std::mutex>& lock) {
+  media_waits_ = true;
+  given_.wait(lock, [this] { return owner_ == Owner::kMedia; });
+  media_waits_ = false;
+}
+
+}  // namespace svc

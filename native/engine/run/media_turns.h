@@ -1,0 +1,80 @@
+// Turns of the runner and the projector, which computes pictures and sounds on another thread
+// (llama/media/projector.h).
+//
+// The threads of a computation wait for each other after each operation. Two computations at once
+// would stop each other there, so they take turns:
+//
+//   runner      step ········ step ········ step
+//   projector        part          part
+//
+// A part of a picture takes as long as a prompt in the lane would compute between two steps
+// (scheduler.h, LaneTurnMs): the projector chooses its operations accordingly.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include "engine/model/cost_model.h"
+#include "engine/run/scheduler.h"
+
+namespace svc {
+
+// Threads: the runner's has steps, another one has a picture or sound.
+class MediaTurns {
+ public:
+  explicit MediaTurns(const StepTargets& targets = {}) : targets_(targets) {}
+
+  // A turn of the runner. Waits until it begins. Null turns: there is no projector.
+  class Step {
+   public:
+    explicit Step(MediaTurns* turns);
+    ~Step();
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+
+   private:
+    MediaTurns* const turns_;
+  };
+
+  // A picture or sound. Waits until its first turn begins. One at a time.
+  class Media {
+   public:
+    explicit Media(MediaTurns* turns);
+    ~Media();
+    Media(const Media&) = delete;
+    Media& operator=(const Media&) = delete;
+
+    // Between two parts: if a step waits, returns after it.
+    void Yield();
+
+   private:
+    MediaTurns* const turns_;
+  };
+
+  // True while there is a picture or sound: the next step may have to wait.
+  bool has_media() const { return has_media_; }
+  bool step_waits() const;
+  // Milliseconds of a part.
+  double part_ms() const;
+
+ private:
+  enum class Owner { kNone, kStep, kMedia };
+
+  void Give(Owner owner);
+  void TakeForMedia(std::unique_lock<std::mutex>& lock);
+
+  const StepTargets targets_;
+  std::atomic<bool> has_media_ = false;
+
+  mutable std::mutex mutex_;
+  std::condition_variable given_;
+  // ---- under mutex_ ----
+  Owner owner_ = Owner::kNone;
+  bool step_waits_ = false;
+  bool media_waits_ = false;
+  Clock::time_point step_began_at_;
+  double step_ms_ = 0;  // of the last one
+};
+
+}  // namespace svc
