@@ -7,7 +7,14 @@
  * and LM Studio, -1 means "no limit" for the token limits and "random" for the seed.
  */
 import * as v from 'valibot';
-import { GenerateRequestSchema, LIMITS, SamplingSchema, ToolSchema, type GenerateRequest } from './generate.ts';
+import {
+  asksForCall,
+  GenerateRequestSchema,
+  LIMITS,
+  SamplingSchema,
+  ToolSchema,
+  type GenerateRequest,
+} from './generate.ts';
 import { given } from './given.ts';
 import { KeepAliveSchema } from './keep-alive.ts';
 import { formatOf, type OpenAiFormat } from './openai-format.ts';
@@ -122,7 +129,10 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
 }
 
 function toolsOf({ tools = [], tool_choice: choice, parallel_tool_calls }: Call): Partial<GenerateRequest> {
-  if (tools.length === 0) return {};
+  if (tools.length === 0) {
+    if (asksForCall(choice)) throw invalid('tool_choice', 'requires tools');
+    return {};
+  }
   return {
     tools: tools.map((each) => each.function),
     ...given({ tool_choice: typeof choice === 'object' ? choice.function : choice, parallel_tool_calls }),
