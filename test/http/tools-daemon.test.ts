@@ -142,6 +142,7 @@ test('what cannot be enforced, or is no call, is refused by name', async () => {
     /^messages\[1\]\.tool_calls\[0\]/,
   );
   assert.is(await paramOf({ reasoning_effort: 'high', tools: undefined }), 'reasoning_effort');
+  assert.is(await paramOf({ reasoning_budget_tokens: 8, tools: undefined }), 'reasoning_budget_tokens');
 });
 
 test('svc run offers the tools of a file and prints the calls', async () => {

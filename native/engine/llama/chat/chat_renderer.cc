@@ -242,6 +242,9 @@ Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
   if (!thinks() && options.reasoning_effort > ReasoningEffort::kNone) {
     return Refuse("this model's chat template has no reasoning", "reasoning_effort");
   }
+  if (!thinks() && options.reasoning_budget_tokens.value_or(0) > 0) {
+    return Refuse("this model's chat template has no reasoning", "reasoning_budget_tokens");
+  }
   return Status::Ok();
 }
 
