@@ -70,6 +70,11 @@ export const ToolSchema = v.object({
 });
 export type Tool = v.InferOutput<typeof ToolSchema>;
 
+/** True if some tool must be called. `choice`: as on any wire. */
+export function asksForCall(choice: unknown): boolean {
+  return choice !== undefined && choice !== 'auto' && choice !== 'none';
+}
+
 /** Required output format. A backend that cannot enforce it refuses the request. */
 export const FormatSchema = v.variant('type', [
   v.object({ type: v.literal('json_object') }),

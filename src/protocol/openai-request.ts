@@ -8,6 +8,7 @@
  */
 import * as v from 'valibot';
 import {
+  asksForCall,
   GenerateRequestSchema,
   LIMITS,
   LoraSchema,
@@ -142,7 +143,10 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
 }
 
 function toolsOf({ tools = [], tool_choice: choice, parallel_tool_calls }: Call): Partial<GenerateRequest> {
-  if (tools.length === 0) return {};
+  if (tools.length === 0) {
+    if (asksForCall(choice)) throw invalid('tool_choice', 'requires tools');
+    return {};
+  }
   return {
     tools: tools.map((each) => each.function),
     ...given({ tool_choice: typeof choice === 'object' ? choice.function : choice, parallel_tool_calls }),

@@ -107,6 +107,8 @@ test('a choice that no tool has, and a result without a call, are refused by nam
     return failure.metadata['param'];
   };
   assert.is(await paramOf({ tool_choice: 'nothing' }), 'tool_choice');
+  for (const tool_choice of ['required', 'forecast'])
+    assert.is(await paramOf({ tools: [], tool_choice }), 'tool_choice');
   const result = { role: 'tool', tool_call_id: 'x', content: 'y' };
   assert.is(await paramOf({ messages: [QUESTION, result] }), 'messages[1].tool_call_id');
 });

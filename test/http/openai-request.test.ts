@@ -353,6 +353,8 @@ const wrong: readonly [param: string, fields: object][] = [
   ['tools[0].type', { tools: [{ function: { name: SECRET } }] }],
   ['tools[0].function.name', { tools: [{ type: 'function', function: {} }] }],
   ['tool_choice', { tool_choice: SECRET }],
+  ['tool_choice', { tool_choice: 'required' }],
+  ['tool_choice', { tools: [], tool_choice: { type: 'function', function: { name: SECRET } } }],
   ['parallel_tool_calls', { parallel_tool_calls: SECRET }],
   ['reasoning_effort', { reasoning_effort: SECRET }],
   ['model', { model: '' }],

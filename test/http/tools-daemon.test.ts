@@ -128,6 +128,7 @@ test('what cannot be enforced, or is no call, is refused by name', async () => {
   };
   assert.is(await paramOf({ tool_choice: { type: 'function', function: { name: 'nothing' } } }), 'tool_choice');
   assert.is(await paramOf({ tool_choice: 'sometimes' }), 'tool_choice');
+  assert.is(await paramOf({ tool_choice: 'required', tools: undefined }), 'tool_choice');
   const odd = { parameters: { type: 'object', not: {} } };
   assert.is(await paramOf({ tools: [tool('odd', { ...odd, strict: true })] }), 'tools[0].parameters.not');
   assert.is(await paramOf({ tools: [tool('odd', odd)], tool_choice: 'required' }), 'tools[0].parameters.not');
@@ -141,6 +142,7 @@ test('what cannot be enforced, or is no call, is refused by name', async () => {
     /^messages\[1\]\.tool_calls\[0\]/,
   );
   assert.is(await paramOf({ reasoning_effort: 'high', tools: undefined }), 'reasoning_effort');
+  assert.is(await paramOf({ reasoning_budget_tokens: 8, tools: undefined }), 'reasoning_budget_tokens');
 });
 
 test('svc run offers the tools of a file and prints the calls', async () => {

@@ -14,6 +14,12 @@ class TokenSet {
  public:
   explicit TokenSet(std::size_t vocabulary) : words_((vocabulary + 63) / 64) {}
 
+  static TokenSet All(std::size_t vocabulary) {
+    TokenSet all(vocabulary);
+    for (std::size_t token = 0; token < vocabulary; ++token) all.Add(static_cast<Token>(token));
+    return all;
+  }
+
   void Add(Token token) { words_[Word(token)] |= Bit(token); }
   void Remove(Token token) { words_[Word(token)] &= ~Bit(token); }
   bool Has(Token token) const { return (words_[Word(token)] & Bit(token)) != 0; }

@@ -68,14 +68,19 @@ void GrammarConstraint::Accept(Token token) {
 
 bool GrammarConstraint::AcceptText(std::string_view text) {
   const Stopwatch stopwatch(&spent_seconds_);
-  GrammarAutomaton::State state = state_;
-  for (const char byte : text) {
-    if (state == GrammarAutomaton::kDead) return false;
-    state = automaton().Next(state, static_cast<std::uint8_t>(byte));
-  }
+  const GrammarAutomaton::State state = After(text);
   if (state == GrammarAutomaton::kDead) return false;
   state_ = state;
   return true;
+}
+
+GrammarAutomaton::State GrammarConstraint::After(std::string_view text) const {
+  GrammarAutomaton::State state = state_;
+  for (const char byte : text) {
+    if (state == GrammarAutomaton::kDead) break;
+    state = automaton().Next(state, static_cast<std::uint8_t>(byte));
+  }
+  return state;
 }
 
 bool GrammarConstraint::is_too_slow() const {

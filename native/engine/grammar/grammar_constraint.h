@@ -54,6 +54,8 @@ class GrammarConstraint {
   const TokenSet& Allowed();
   // Advances the state by a token. REQUIRES: Allows(token)
   void Accept(Token token);
+  // True if the text may follow.
+  bool AllowsText(std::string_view text) const { return After(text) != GrammarAutomaton::kDead; }
   // Advances the state by a text that is already written. False: the grammar does not allow it; the
   // state is then unchanged.
   bool AcceptText(std::string_view text);
@@ -67,6 +69,7 @@ class GrammarConstraint {
 
  private:
   GrammarAutomaton& automaton() const { return *grammar_->automaton; }
+  GrammarAutomaton::State After(std::string_view text) const;
   // Switches to a fresh automaton of its own when the shared one is full.
   void KeepSmall();
 

@@ -24,13 +24,29 @@ class GrammarTrigger {
 
   explicit GrammarTrigger(const Words& triggers);
 
-  // Adds the bytes of a token. Returns the text from the trigger on, once there is one.
-  // REQUIRES: no Push has returned a text.
-  std::optional<std::string> Push(std::string_view bytes);
+  struct Match {
+    std::string text;        // from the trigger on
+    std::size_t length = 0;  // of the trigger in it
+  };
+
+  // Finds the trigger in the text with the bytes of this token, wherever it ends in them.
+  std::optional<Match> Find(std::string_view bytes) const;
+  // Adds the bytes of a token. REQUIRES: Find has found nothing for them.
+  void Add(std::string_view bytes);
 
  private:
+  struct Pattern {
+    std::regex regex;
+    bool ends;  // matches only at the end of the text
+  };
+  struct Place {
+    std::size_t start = 0;
+    std::size_t length = 0;
+  };
+  std::optional<Place> Search(const std::regex& regex, const std::string& text) const;
+
   std::vector<std::string> words_;
-  std::vector<std::regex> patterns_;
+  std::vector<Pattern> patterns_;
   std::string window_;    // end of the text
   bool is_whole_ = true;  // the window is the whole text
 };

@@ -5,7 +5,9 @@
 //                        after the reasoning          the same, if the model thinks first
 //                        at a trigger                 tool calls that the model may make
 //
-// Inside the reasoning no grammar applies, and no trigger counts.
+// Inside the reasoning no grammar applies, and no trigger counts. A token may complete a trigger and
+// go on after it. If the grammar does not allow that, the token may not follow, so that every call
+// begins within the grammar.
 #pragma once
 
 #include <functional>
@@ -44,16 +46,20 @@ class AnswerConstraint {
   const GrammarConstraint* grammar() const { return applies_ ? parts_.grammar.get() : nullptr; }
   // True if what the grammar forces may be written without a draw.
   bool MayForce() const { return applies_ && !(is_first_ && parts_.thinking != nullptr); }
-  // True if `token`, the first of the answer, may begin the reasoning, though the grammar does not
-  // allow it.
-  bool MayThink(Token token) const;
-  // Advances by a token. REQUIRES: the grammar allows it, or MayThink, or Forced.
-  void Accept(Token token);
+  // True if the token may follow: the grammar allows it, now or from the trigger on, or it is the
+  // first one and begins the reasoning.
+  bool Allows(Token token) const;
+  // Advances by a token. False: it may not follow; nothing has changed.
+  bool Accept(Token token);
   // True if the answer is complete and nothing can follow it.
   bool ended() const { return grammar() != nullptr && grammar()->ended(); }
 
  private:
   void Start(const std::string& text);
+  // The trigger that the token completes.
+  std::optional<GrammarTrigger::Match> Triggered(Token token) const;
+  bool MayBegin(const GrammarTrigger::Match& match) const;
+  bool MayThink(Token token) const;
 
   AnswerConstraintParts parts_;
   bool is_first_ = true;  // no token was accepted

@@ -20,6 +20,8 @@ constexpr int kMaxPenaltyWindow = 65536;
 // llama.cpp looks up each breaker in the whole vocabulary, and cuts longer ones.
 constexpr std::size_t kMaxBreakers = 16;
 constexpr std::size_t kMaxBreakerBytes = 40;
+// Draws of one token. Only tokens that complete a grammar's trigger are refused one by one; few do.
+constexpr int kMaxRedraws = 512;
 // Tokens from which Mirostat estimates the distribution; llama.cpp's value.
 constexpr int kMirostatTokens = 100;
 
@@ -82,10 +84,7 @@ class LlamaSampler final : public Sampler {
     if (token < 0) return token;
     Remember(token);
     if (alternatives_.has_value()) Tell(token, logits);
-    if (constraint_ != nullptr) {
-      constraint_->Accept(token);
-      forced_ = Force();
-    }
+    if (constraint_ != nullptr) forced_ = Force();
     return token;
   }
 
@@ -98,7 +97,7 @@ class LlamaSampler final : public Sampler {
     if (LargestLogits(logits, nullptr, 2, &best) == Ranking::kBroken) return 0;
     if (best[0].logit == -INFINITY) return 0;
     // The next allowed token would need another comparison.
-    if (grammar() != nullptr && !grammar()->Allows(best[0].token)) return 0;
+    if (constraint_ != nullptr && !constraint_->Allows(best[0].token)) return 0;
     return best.size() < 2 ? kCertain : best[0].logit - best[1].logit;
   }
 
@@ -117,15 +116,27 @@ class LlamaSampler final : public Sampler {
     return constraint_ != nullptr ? constraint_->Forced() : std::nullopt;
   }
 
-  // Draws a token that may follow, or returns why there is none.
+  // Draws a token that may follow, and accepts it; or returns why there is none.
   Token DrawAllowed(std::span<const float> biased) {
-    if (const std::optional<Token> limit = Limit()) return *limit;
-    const Token token = Draw(biased, nullptr);
+    Token token = Limit().value_or(-1);
+    if (token < 0) token = Draw(biased, nullptr);
     if (token < 0) return kBrokenLogits;
+    if (constraint_ == nullptr) return token;
     GrammarConstraint* const grammar = this->grammar();
-    if (grammar == nullptr || constraint_->MayThink(token)) return token;
-    const Token allowed = grammar->Allows(token) ? token : Draw(biased, &grammar->Allowed());
-    return grammar->is_too_slow() ? kSlowGrammar : allowed;
+    if (!constraint_->Accept(token)) token = Redraw(token, biased, grammar);
+    return grammar != nullptr && grammar->is_too_slow() ? kSlowGrammar : token;
+  }
+
+  // Draws a token in place of `refused`, and accepts it.
+  Token Redraw(Token refused, std::span<const float> biased, GrammarConstraint* grammar) {
+    TokenSet allowed = grammar != nullptr ? grammar->Allowed() : TokenSet::All(vocabulary_);
+    for (int draws = 0; draws < kMaxRedraws; ++draws) {
+      allowed.Remove(refused);
+      const Token token = Draw(biased, &allowed);
+      if (token < 0 || constraint_->Accept(token)) return token;
+      refused = token;
+    }
+    return kSlowGrammar;
   }
 
   std::span<const float> Biased(std::span<const float> logits) const {

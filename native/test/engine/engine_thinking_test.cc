@@ -94,15 +94,20 @@ TEST(ACallComesAfterTheReasoning) {
   EXPECT_EQ(answer.calls[0].name, "add");
 }
 
-TEST(AModelThatDoesNotThinkRefusesEfforts) {
+TEST(AModelThatDoesNotThinkRefusesEffortsAndBudgets) {
   const auto loaded = test::LoadEngine(test::TinyModels()[1]);
   REQUIRE(loaded != nullptr);
   GenerationRequest request = Chat(1);
   request.chat.reasoning_effort = ReasoningEffort::kLow;
-  const Result<std::uint32_t> refused = loaded->engine->Submit(request);
+  Result<std::uint32_t> refused = loaded->engine->Submit(request);
   REQUIRE(!refused.ok());
   EXPECT_EQ(refused.status().param(), "reasoning_effort");
   request.chat.reasoning_effort = ReasoningEffort::kNone;
+  request.chat.reasoning_budget_tokens = 1;
+  refused = loaded->engine->Submit(request);
+  REQUIRE(!refused.ok());
+  EXPECT_EQ(refused.status().param(), "reasoning_budget_tokens");
+  request.chat.reasoning_budget_tokens = 0;
   EXPECT(!Ask(*loaded, std::move(request)).content.empty());
 }
 

@@ -7,11 +7,12 @@ namespace {
 
 using Words = GrammarTrigger::Words;
 
-// Pushes the pieces; returns what the first trigger found.
+// Adds the pieces; returns what the first trigger found.
 std::string Triggered(const Words& words, const std::vector<std::string>& pieces) {
   GrammarTrigger trigger(words);
   for (const std::string& piece : pieces) {
-    if (const auto text = trigger.Push(piece)) return *text;
+    if (const auto match = trigger.Find(piece)) return match->text;
+    trigger.Add(piece);
   }
   return "";
 }
@@ -32,6 +33,14 @@ TEST(APatternTriggersAtItsFirstGroup) {
   const Words words{.patterns = {"<start>assistant(\\s+to)", ">>>(?!all)"}};
   EXPECT_EQ(Triggered(words, {"done<start>assist", "ant to"}), " to");
   EXPECT_EQ(Triggered(words, {">>>all\nHello", "\n>>>get"}), ">>>get");
+}
+
+TEST(ATokenMayGoOnAfterTheTrigger) {
+  const auto match = GrammarTrigger({.words = {"[A]"}}).Find("x[A]{}");
+  REQUIRE(match.has_value());
+  EXPECT_EQ(match->text, "[A]{}");
+  EXPECT_EQ(match->length, 3U);
+  EXPECT_EQ(Triggered({.patterns = {"^\\s+to$"}}, {" ", "to=get"}), " to=get");
 }
 
 TEST(TheBeginningIsTheTextsBeginning) {

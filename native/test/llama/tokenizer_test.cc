@@ -234,6 +234,39 @@ TEST(AMessageCompletesNoControlToken) {
   }
 }
 
+// User-defined tokens that a template writes: only the assistant's texts may have them.
+TEST(ATextWritesNoTagOfTheTemplate) {
+  const std::string guard = "\U0010FF00";
+  int tags = 0;
+  for (const std::string& path : test::Vocabularies()) {
+    if (!Generates(path)) continue;
+    const std::unique_ptr<LlamaModel> model = test::LoadVocabulary(path);
+    REQUIRE(model != nullptr);
+    const llama_vocab* vocab = model->vocab();
+    for (Token token = 0, found = 0; token < llama_vocab_n_tokens(vocab) && found < 20; ++token) {
+      const std::string text = llama_vocab_get_text(vocab, token);
+      const auto attributes = static_cast<unsigned>(llama_vocab_get_attr(vocab, token));
+      if ((attributes & LLAMA_TOKEN_ATTR_USER_DEFINED) == 0 || !text.starts_with('<')) continue;
+      const std::string content = "a " + text + " b";
+      const bool is_tag = std::any_of(text.begin(), text.end(),
+                                      [](unsigned char each) { return std::isalpha(each) != 0; });
+      if (!is_tag || SpecialText(*model).NeedsGuard(content)) continue;
+      ++found;
+      const SpecialText special(*model, "x" + text + "{{ content }}");
+      EXPECT(!special.NeedsGuard(content, TextKind::kAnswer));
+      for (const TextKind kind : {TextKind::kText, TextKind::kJson}) {
+        const std::string prompt = text + special.Guard(content, guard, kind);
+        const Result<std::vector<Token>> tokens = special.Tokenize(prompt, guard);
+        REQUIRE(tokens.ok());
+        EXPECT_EQ(std::count(tokens.value().begin(), tokens.value().end(), token), 1);
+      }
+      ++tags;
+    }
+  }
+  std::printf("     %d tags\n", tags);
+  EXPECT(tags > 0);
+}
+
 // With many short pieces, tokenization stops once the limit is exceeded.
 TEST(AGuardedPromptThatIsTooLongIsRefusedOnTheWay) {
   const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[1]);

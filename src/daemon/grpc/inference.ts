@@ -4,6 +4,7 @@ import { fieldsOf } from '../../grpc/records.ts';
 import { Collector } from '../../protocol/collect.ts';
 import { parseEmbedRequest, type EmbedRequest } from '../../protocol/embed.ts';
 import {
+  asksForCall,
   GenerateRequestSchema,
   refuseFile,
   type GenerateEvent,
@@ -166,7 +167,10 @@ function readMedia(type: 'image' | 'audio', { media_type, data }: WireMedia): ob
 }
 
 function readTools(tools: readonly WireTool[], choice: string | undefined, gauge: JsonGauge): object {
-  if (tools.length === 0) return {};
+  if (tools.length === 0) {
+    if (asksForCall(choice)) throw invalid('tool_choice', 'requires tools');
+    return {};
+  }
   const read = tools.map(({ parameters, ...tool }, index) => ({
     ...tool,
     ...(parameters === undefined

@@ -95,31 +95,36 @@ common_chat_tool_choice ToChoice(ToolChoice choice) {
 constexpr std::array<std::string_view, 4> kTried = {"moon_phase_on", "a day to look at", "q7",
                                                     "waxing gibbous"};
 
-// Calls `visit` with every text of the chat that a client wrote, and whether it is JSON.
+TextKind KindOf(const ChatMessage& message) {
+  return message.role == "assistant" ? TextKind::kAnswer : TextKind::kText;
+}
+
+// Calls `visit` with every text of the chat that a client wrote, and its kind.
 template <typename Messages, typename Options, typename Visit>
 void ForEachText(Messages& messages, Options& options, Visit visit) {
+  using enum TextKind;
   for (auto& message : messages) {
-    visit(message.content, false);
-    visit(message.reasoning, false);
-    visit(message.tool_call_id, false);
-    visit(message.tool_name, false);
+    visit(message.content, KindOf(message));
+    visit(message.reasoning, kAnswer);
+    visit(message.tool_call_id, kText);
+    visit(message.tool_name, kText);
     for (auto& call : message.tool_calls) {
-      visit(call.id, false);
-      visit(call.name, false);
-      visit(call.arguments, true);
+      visit(call.id, kText);
+      visit(call.name, kText);
+      visit(call.arguments, kJson);
     }
   }
   for (auto& tool : options.tools) {
-    visit(tool.name, false);
-    visit(tool.description, false);
-    visit(tool.parameters, true);
+    visit(tool.name, kText);
+    visit(tool.description, kText);
+    visit(tool.parameters, kJson);
   }
-  for (auto& [name, value] : options.template_variables) visit(value, true);
+  for (auto& [name, value] : options.template_variables) visit(value, kJson);
 }
 
 }  // namespace
 
-ChatRenderer::ChatRenderer(const LlamaModel& model) : model_(model), special_text_(model) {}
+ChatRenderer::ChatRenderer(const LlamaModel& model) : model_(model) {}
 ChatRenderer::~ChatRenderer() = default;
 
 Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model,
@@ -128,6 +133,9 @@ Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model,
   Result<common_chat_templates_ptr> templates = InitTemplates(model.get(), chat_template);
   if (!templates.ok()) return templates.status();
   renderer->templates_ = std::move(templates.value());
+  const common_chat_templates* const found = renderer->templates_.get();
+  renderer->special_text_.emplace(
+      model, common_chat_templates_source(found) + common_chat_templates_source(found, "tool_use"));
   renderer->LearnFormats();
   return renderer;
 }
@@ -242,6 +250,9 @@ Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
   if (!thinks() && options.reasoning_effort > ReasoningEffort::kNone) {
     return Refuse("this model's chat template has no reasoning", "reasoning_effort");
   }
+  if (!thinks() && options.reasoning_budget_tokens.value_or(0) > 0) {
+    return Refuse("this model's chat template has no reasoning", "reasoning_budget_tokens");
+  }
   return Status::Ok();
 }
 
@@ -299,8 +310,8 @@ Result<std::string> ChatRenderer::GuardFor(const std::vector<ChatMessage>& messa
                                            const ChatOptions& options) const {
   bool needs_guard = false;
   std::vector<std::string_view> texts;
-  ForEachText(messages, options, [&](const std::string& text, bool is_json) {
-    needs_guard = needs_guard || special_text_.NeedsGuard(text, is_json);
+  ForEachText(messages, options, [&](const std::string& text, TextKind kind) {
+    needs_guard = needs_guard || special_text_->NeedsGuard(text, kind);
     texts.emplace_back(text);
   });
   if (!needs_guard) return std::string();
@@ -330,14 +341,14 @@ Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& me
 
   std::vector<ChatMessage> guarded = messages;
   ChatOptions guarded_options = options;
-  const auto change = [&](const std::string& text, bool is_json) {
-    return guard.empty() ? text : special_text_.Guard(text, guard, is_json);
+  const auto change = [&](const std::string& text, TextKind kind) {
+    return guard.empty() ? text : special_text_->Guard(text, guard, kind);
   };
   ForEachText(guarded, guarded_options,
-              [&](std::string& text, bool is_json) { text = change(text, is_json); });
+              [&](std::string& text, TextKind kind) { text = change(text, kind); });
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    guarded[i].content =
-        marks.Content(i, [&](const std::string& text) { return change(text, false); });
+    guarded[i].content = marks.Content(
+        i, [&](const std::string& text) { return change(text, KindOf(messages[i])); });
   }
   Result<Rendered> rendered = Apply(guarded, guarded_options);
   if (!rendered.ok()) return rendered.status();
@@ -348,7 +359,7 @@ Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& me
     rendered.value().format = std::move(plain.value().format);
   }
   Result<std::vector<Token>> tokens =
-      marks.empty() ? special_text_.Tokenize(rendered.value().prompt, guard, context_length)
+      marks.empty() ? special_text_->Tokenize(rendered.value().prompt, guard, context_length)
                     : TokenizeParts(rendered.value().prompt, guard, marks, context_length);
   if (!tokens.ok()) return tokens.status();
   return ChatPrompt{std::move(tokens.value()), std::move(rendered.value().format)};
@@ -371,8 +382,8 @@ Result<std::vector<Token>> ChatRenderer::TokenizeParts(std::string_view prompt,
       const Result<std::vector<Token>> text =
           guard.empty() ? model_.Tokenize(std::string(part.text), /*add_special=*/false,
                                           /*parse_special=*/true, context_length)
-                        : special_text_.Tokenize(part.text, guard, context_length,
-                                                 /*add_special=*/false);
+                        : special_text_->Tokenize(part.text, guard, context_length,
+                                                  /*add_special=*/false);
       if (!text.ok()) return text.status();
       tokens.insert(tokens.end(), text.value().begin(), text.value().end());
     }

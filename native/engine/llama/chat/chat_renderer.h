@@ -90,8 +90,8 @@ class ChatRenderer {
                                         const ChatOptions& options) const;
 
   const LlamaModel& model_;
-  const SpecialText special_text_;
   std::shared_ptr<common_chat_templates> templates_;
+  std::optional<SpecialText> special_text_;  // there is one
   // Formats of answers to chats without tools, with and without reasoning.
   std::shared_ptr<const AnswerFormat> thinking_;
   std::shared_ptr<const AnswerFormat> answering_;

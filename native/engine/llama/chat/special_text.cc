@@ -9,16 +9,7 @@ namespace svc {
 namespace {
 
 bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
-
-std::string WithoutGuards(std::string_view text, std::string_view guard) {
-  std::string plain;
-  for (;;) {
-    const auto at = text.find(guard);
-    plain += text.substr(0, at);
-    if (at == std::string_view::npos) return plain;
-    text.remove_prefix(at + guard.size());
-  }
-}
+bool IsLetter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
 // True if `text` begins with a proper suffix of `control`.
 bool BeginsWithTail(std::string_view text, std::string_view control) {
@@ -37,7 +28,8 @@ void AddHeads(std::string_view text, std::string_view control, std::vector<std::
 
 }  // namespace
 
-SpecialText::SpecialText(const LlamaModel& model) : model_(model), control_by_first_byte_(256) {
+SpecialText::SpecialText(const LlamaModel& model, std::string_view chat_template)
+    : model_(model), guarded_by_first_byte_(256) {
   const llama_vocab* vocab = model.vocab();
   for (Token token = 0; token < llama_vocab_n_tokens(vocab); ++token) {
     const auto attributes = static_cast<unsigned>(llama_vocab_get_attr(vocab, token));
@@ -45,48 +37,51 @@ SpecialText::SpecialText(const LlamaModel& model) : model_(model), control_by_fi
     if (!control && (attributes & LLAMA_TOKEN_ATTR_USER_DEFINED) == 0) continue;
     std::string text = llama_vocab_get_text(vocab, token);
     if (text.empty()) continue;
+    // Those that begin with a bracket can be cut after it.
+    const bool is_word = std::ispunct(static_cast<unsigned char>(text.front())) != 0 &&
+                         std::any_of(text.begin(), text.end(), IsLetter);
+    const bool written = is_word && chat_template.find(text) != std::string_view::npos;
     specials_.push_back({.token = token,
                          .text = std::move(text),
                          .control = control,
+                         .guarded = control || written,
                          .strips_left = (attributes & LLAMA_TOKEN_ATTR_LSTRIP) != 0,
                          .strips_right = (attributes & LLAMA_TOKEN_ATTR_RSTRIP) != 0});
   }
   std::stable_sort(specials_.begin(), specials_.end(), [](const Special& a, const Special& b) {
     return a.text.size() > b.text.size();
   });
-  for (const Special& special : specials_) {
-    if (!special.control) continue;
-    const auto first = static_cast<unsigned char>(special.text.front());
-    control_by_first_byte_[first].push_back(special.text);
+  for (std::size_t i = 0; i < specials_.size(); ++i) {
+    const auto first = static_cast<unsigned char>(specials_[i].text.front());
+    if (specials_[i].guarded) guarded_by_first_byte_[first].push_back(i);
   }
 }
 
-bool SpecialText::ControlTextAt(std::string_view text, std::size_t at) const {
-  const auto& candidates = control_by_first_byte_[static_cast<unsigned char>(text[at])];
-  return std::any_of(candidates.begin(), candidates.end(), [&](std::string_view control) {
-    return text.substr(at).starts_with(control);
-  });
-}
-
-std::vector<std::size_t> SpecialText::GuardPoints(std::string_view text, bool is_json) const {
+std::vector<std::size_t> SpecialText::GuardPoints(std::string_view text, TextKind kind) const {
   std::vector<std::size_t> points;
   if (text.empty()) return points;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (ControlTextAt(text, i)) points.push_back(i);
+  const auto counts = [&](const Special& special) {
+    return special.control || kind != TextKind::kAnswer;
+  };
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto& candidates = guarded_by_first_byte_[static_cast<unsigned char>(text[at])];
+    const bool is_special = std::any_of(candidates.begin(), candidates.end(), [&](std::size_t i) {
+      return counts(specials_[i]) && text.substr(at).starts_with(specials_[i].text);
+    });
+    if (is_special) points.push_back(at);
   }
-  if (is_json) return points;
+  if (kind == TextKind::kJson) return points;
   // Templates may trim messages: then the trimmed text touches the template's own.
   std::size_t begin = 0;
   std::size_t end = text.size();
   while (begin < end && IsSpace(text[begin])) ++begin;
   while (end > begin && IsSpace(text[end - 1])) --end;
-  for (const auto& controls : control_by_first_byte_) {
-    for (const std::string_view control : controls) {
-      if (BeginsWithTail(text, control)) points.push_back(0);
-      if (BeginsWithTail(text.substr(begin), control)) points.push_back(begin);
-      AddHeads(text, control, &points);
-      AddHeads(text.substr(0, end), control, &points);
-    }
+  for (const Special& special : specials_) {
+    if (!special.guarded || !counts(special)) continue;
+    if (BeginsWithTail(text, special.text)) points.push_back(0);
+    if (BeginsWithTail(text.substr(begin), special.text)) points.push_back(begin);
+    AddHeads(text, special.text, &points);
+    AddHeads(text.substr(0, end), special.text, &points);
   }
   std::sort(points.begin(), points.end());
   points.erase(std::unique(points.begin(), points.end()), points.end());
@@ -108,10 +103,10 @@ std::string SpecialText::ChooseGuard(const std::vector<std::string_view>& texts)
   return "";
 }
 
-std::string SpecialText::Guard(std::string_view text, std::string_view guard, bool is_json) const {
+std::string SpecialText::Guard(std::string_view text, std::string_view guard, TextKind kind) const {
   std::string guarded;
   std::size_t from = 0;
-  for (const std::size_t point : GuardPoints(text, is_json)) {
+  for (const std::size_t point : GuardPoints(text, kind)) {
     guarded += text.substr(from, point - from);
     guarded += guard;
     from = point;
@@ -127,7 +122,7 @@ void SpecialText::Split(const Special& special, std::string_view guard, std::str
   for (;;) {
     const auto at = text.find(special.text, search_from);
     if (at == std::string_view::npos) break;
-    if (special.control && text.substr(0, at).ends_with(guard)) {
+    if (special.guarded && text.substr(0, at).ends_with(guard)) {
       search_from = at + 1;
       continue;
     }
@@ -144,6 +139,27 @@ void SpecialText::Split(const Special& special, std::string_view guard, std::str
     search_from = 0;
   }
   if (!text.empty()) fragments->push_back({-1, text});
+}
+
+// Texts without guards. llama.cpp recognizes user-defined tokens in any text, so guarded ones are
+// cut after their first byte.
+std::vector<std::string> SpecialText::PlainTexts(std::string_view text,
+                                                 std::string_view guard) const {
+  std::vector<std::string> texts(1);
+  for (;;) {
+    const auto at = text.find(guard);
+    texts.back() += text.substr(0, at);
+    if (at == std::string_view::npos) return texts;
+    text.remove_prefix(at + guard.size());
+    const bool is_user_defined =
+        std::any_of(specials_.begin(), specials_.end(), [&](const Special& special) {
+          return special.guarded && !special.control && text.starts_with(special.text);
+        });
+    if (!is_user_defined) continue;
+    texts.back() += text.front();
+    text.remove_prefix(1);
+    texts.emplace_back();
+  }
 }
 
 Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::string_view guard,
@@ -179,11 +195,12 @@ Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::s
     if (WorkLimit::IsExceeded()) {
       return Status(StatusCode::kInvalidRequest, "tokenizing the chat takes too long");
     }
-    const Result<std::vector<Token>> part =
-        model_.Tokenize(WithoutGuards(fragment.text, guard), /*add_special=*/false,
-                        /*parse_special=*/false, context_length);
-    if (!part.ok()) return part.status();
-    tokens.insert(tokens.end(), part.value().begin(), part.value().end());
+    for (const std::string& text : PlainTexts(fragment.text, guard)) {
+      const Result<std::vector<Token>> part =
+          model_.Tokenize(text, /*add_special=*/false, /*parse_special=*/false, context_length);
+      if (!part.ok()) return part.status();
+      tokens.insert(tokens.end(), part.value().begin(), part.value().end());
+    }
   }
   if (add_special && llama_vocab_get_add_eos(vocab)) tokens.push_back(llama_vocab_eos(vocab));
   return tokens;

@@ -14,8 +14,10 @@
 // the prompt at special tokens exactly as llama.cpp does (longest first, with the white space that
 // some of them strip), skips the guarded ones, and tokenizes the text in between.
 //
-// User-defined tokens ("<think>" in many models) are not control tokens: llama.cpp recognizes them
-// in any text, and so does this class.
+// User-defined tokens are not control tokens: llama.cpp recognizes them in any text. Those that the
+// chat template writes ("<tool_response>" in many models) are guarded, too, so that a tool's result
+// cannot end itself and speak as the user. Only texts of the assistant may have them ("<think>"),
+// since they are its own. All others ("<table>", several spaces) are left as they are.
 #pragma once
 
 #include <string>
@@ -26,23 +28,31 @@
 
 namespace svc {
 
+enum class TextKind {
+  kText,
+  // JSON, whose first and last characters complete no token. Its strings have no needless escapes,
+  // which a template might resolve.
+  kJson,
+  kAnswer,  // of the assistant
+};
+
 // Owner: the engine. Immutable, any thread. `model` must outlive it.
 class SpecialText {
  public:
-  explicit SpecialText(const LlamaModel& model);
+  // `chat_template`: its user-defined tokens are guarded.
+  explicit SpecialText(const LlamaModel& model, std::string_view chat_template = "");
 
-  // True if `text`, inside a prompt, could become or complete a control token. is_json: it is JSON,
-  // whose first and last characters complete none. REQUIRES: its strings have no needless escapes,
-  // which a template might resolve.
-  bool NeedsGuard(std::string_view text, bool is_json = false) const {
-    return !GuardPoints(text, is_json).empty();
+  // True if `text`, inside a prompt, could become or complete a guarded token.
+  bool NeedsGuard(std::string_view text, TextKind kind = TextKind::kText) const {
+    return !GuardPoints(text, kind).empty();
   }
 
   // Returns a character that none of the texts contains. Empty if they contain all 256 candidates.
   static std::string ChooseGuard(const std::vector<std::string_view>& texts);
 
   // Returns the text with guards inserted.
-  std::string Guard(std::string_view text, std::string_view guard, bool is_json = false) const;
+  std::string Guard(std::string_view text, std::string_view guard,
+                    TextKind kind = TextKind::kText) const;
 
   // Tokens of a prompt with guarded parts. Otherwise as LlamaModel::Tokenize with parse_special,
   // with the same errors; also kInvalidRequest if the thread's WorkLimit is exceeded.
@@ -54,7 +64,8 @@ class SpecialText {
   struct Special {
     Token token;
     std::string text;
-    bool control;  // control or unknown: a message must not become it
+    bool control;  // control or unknown: no message may become it
+    bool guarded;  // also: user-defined and written by the template
     bool strips_left;
     bool strips_right;
   };
@@ -64,15 +75,16 @@ class SpecialText {
   };
 
   // Offsets in `text` that need a guard, ascending.
-  std::vector<std::size_t> GuardPoints(std::string_view text, bool is_json) const;
-  bool ControlTextAt(std::string_view text, std::size_t at) const;
+  std::vector<std::size_t> GuardPoints(std::string_view text, TextKind kind) const;
   void Split(const Special& special, std::string_view guard, std::string_view text,
              std::vector<Fragment>* fragments) const;
 
+  std::vector<std::string> PlainTexts(std::string_view text, std::string_view guard) const;
+
   const LlamaModel& model_;
   std::vector<Special> specials_;  // longest text first
-  // Control-token texts by first byte, so that a scan tests few of them.
-  std::vector<std::vector<std::string_view>> control_by_first_byte_;
+  // Indices of the guarded ones by first byte, so that a scan tests few of them.
+  std::vector<std::vector<std::size_t>> guarded_by_first_byte_;
 };
 
 }  // namespace svc

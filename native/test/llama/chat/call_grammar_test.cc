@@ -9,6 +9,7 @@
 
 #include "answer_test.h"
 #include "engine/grammar/grammar_constraint.h"
+#include "engine/llama/answer_constraint.h"
 #include "engine/llama/chat/chat_renderer.h"
 #include "engine/llama/chat/text_until.h"
 #include "models.h"
@@ -55,6 +56,12 @@ constexpr std::string_view kList = R"("array","items":{"type":"string"})";
 // Formats in which a list cannot be enforced: its items have tags of their own, or a tag within an
 // item would end the list.
 const std::set<std::string> kNoLists = {"Kimi-K3.jinja", "MiniMax-M3.jinja"};
+
+// Formats in which a text that the grammar of calls allows may be read as content: Kimi's tags may
+// have attributes that its parser does not know, and Functionary's prompt writes the first trigger
+// itself.
+const std::set<std::string> kTextMayLookLikeACall = {"Kimi-K3.jinja",
+                                                     "meetkai-functionary-medium-v3.2.jinja"};
 
 Tool MoonTool(bool has_tags) {
   std::vector<ToolArgument> arguments = {
@@ -147,6 +154,10 @@ class Walker {
     return text;
   }
   bool is_complete() const { return automaton_.IsComplete(state_); }
+  std::size_t Random(std::size_t below) {
+    random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<std::size_t>(random_ >> 33U) % below;
+  }
 
  private:
   static constexpr std::size_t kLongest = 4000;
@@ -178,10 +189,6 @@ class Walker {
     }
     return state_ != GrammarAutomaton::kDead;
   }
-  std::size_t Random(std::size_t below) {
-    random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
-    return static_cast<std::size_t>(random_ >> 33U) % below;
-  }
 
   GrammarAutomaton& automaton_;
   const std::vector<std::string> words_;
@@ -201,7 +208,8 @@ std::vector<std::string> WordsOf(const common_chat_params& found) {
   return words;
 }
 
-common_chat_params Found(const test::Template& each, const Tool& tool) {
+common_chat_params Found(const test::Template& each, const Tool& tool,
+                         common_chat_tool_choice choice) {
   common_chat_templates_inputs inputs;
   inputs.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
   inputs.enable_thinking = false;
@@ -209,21 +217,121 @@ common_chat_params Found(const test::Template& each, const Tool& tool) {
   inputs.messages.back().role = "user";
   inputs.messages.back().content = "Which phase?";
   inputs.tools.push_back({tool.name, tool.description, tool.parameters});
-  inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
+  inputs.tool_choice = choice;
   return common_chat_templates_apply(each.parsed.get(), inputs);
 }
 
 // Some templates refuse a list of types, or one of the kinds of arguments at all.
-common_chat_params FoundFor(const test::Template& each, Tool tool) {
+common_chat_params FoundFor(const test::Template& each, Tool tool,
+                            common_chat_tool_choice choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED) {
   for (const std::string_view part : {kTextOrNull, kList}) {
     try {
-      return Found(each, tool);
+      return Found(each, tool, choice);
     } catch (const std::exception&) {
       const std::size_t at = tool.parameters.find(part);
       if (at != std::string::npos) tool.parameters.replace(at, part.size(), R"("string")");
     }
   }
-  return Found(each, tool);
+  return Found(each, tool, choice);
+}
+
+// A constraint that waits for the trigger, over a vocabulary of `pieces`, whose last one ends a
+// text.
+AnswerConstraint Waiting(const AnswerFormat& format, const std::vector<std::string>& pieces) {
+  AnswerConstraintParts parts;
+  const Token end = static_cast<Token>(pieces.size()) - 1;
+  parts.grammar = std::make_unique<GrammarConstraint>(
+      CompileGrammar(format.grammar).value(),
+      std::make_shared<VocabularyIndex>(pieces, std::vector<Token>{end}),
+      [](const std::string&) { return std::vector<Token>{}; });
+  parts.trigger.emplace(*format.trigger);
+  parts.spell = [pieces](Token token) { return pieces[static_cast<std::size_t>(token)]; };
+  return AnswerConstraint(std::move(parts));
+}
+
+// Bytes of `call` up to the end of its trigger.
+std::size_t TriggerEnd(const AnswerFormat& format, const std::string& call) {
+  const GrammarTrigger trigger(*format.trigger);
+  std::size_t end = 1;
+  while (end < call.size() && !trigger.Find(call.substr(0, end))) ++end;
+  return end;
+}
+
+// A model writes the trigger of a call that it may make, with a token that begins at `at` in it and
+// goes on after it, if it may. Then it writes anything that may follow. Returns the whole text.
+std::string WriteCall(const AnswerFormat& format, const std::string& call, std::size_t at,
+                      std::vector<std::string> pieces, Walker& random) {
+  const std::size_t end = TriggerEnd(format, call);
+  const std::string rest = call.substr(at, end - at);
+  const auto letters = static_cast<Token>(pieces.size());
+  pieces.push_back(call.substr(0, at));
+  for (const char* tail : {"?!", "\n\n\n", "{}", "<", "]", ""}) pieces.push_back(rest + tail);
+  pieces.emplace_back();
+  AnswerConstraint constraint = Waiting(format, pieces);
+  constraint.Begin();
+  std::string text;
+  const auto write = [&](Token token) {
+    if (!constraint.Accept(token)) return false;
+    text += pieces[static_cast<std::size_t>(token)];
+    return true;
+  };
+  write(letters);
+  for (Token token = letters + 1; !write(token);) ++token;
+  const auto last = static_cast<Token>(pieces.size()) - 1;
+  for (int i = 0; i < 100000 && !constraint.ended(); ++i) {
+    const auto token = static_cast<Token>(random.Random(pieces.size() + 20));
+    if (token >= last && constraint.Accept(last)) return text;
+    if (token < letters) write(token);
+  }
+  return constraint.ended() ? text : "";
+}
+
+TEST(ACallThatATokenBeginsAndContinuesIsValid) {
+  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  std::size_t formats = 0;
+  std::size_t calls = 0;
+  for (const test::Template& each : test::Templates()) {
+    const char* const name = each.name.c_str();
+    const auto renderer = ChatRenderer::New(*model, each.source);
+    REQUIRE(renderer.ok());
+    if (!renderer.value()->calls_tools()) continue;
+    ChatOptions options;
+    options.tools = {MoonTool(!kNoLists.contains(each.name))};
+    options.parallel_tool_calls = false;
+    const common_chat_params found = FoundFor(each, options.tools[0], COMMON_CHAT_TOOL_CHOICE_AUTO);
+    const auto format = MakeAnswerFormat(found, options);
+    if (!format.ok() || !format.value()->trigger) {
+      continue;
+    }
+    ++formats;
+    const auto grammar = CompileGrammar(format.value()->grammar);
+    REQUIRE(grammar.ok());
+    std::vector<std::string> pieces = WordsOf(found);
+    for (char byte = ' '; byte <= '~'; ++byte) pieces.emplace_back(1, byte);
+    Walker walker(*grammar.value()->automaton, WordsOf(found));
+    const std::string call = walker.Walk("");
+    const std::size_t end = TriggerEnd(*format.value(), call);
+    const std::string thought =
+        OpensThinking(*format.value()) ? "Hm" + format.value()->thinking_ends.front() : "";
+    for (std::size_t at = 0; at < end; ++at) {
+      const std::string text = WriteCall(*format.value(), call, at, pieces, walker);
+      if (text.empty()) continue;  // cut off
+      const test::Answer answer = test::ReadPieces(format.value(), {thought, text});
+      ++calls;
+      if (answer.calls.empty() && kTextMayLookLikeACall.contains(each.name)) continue;
+      if (answer.calls.empty()) {
+        test::Fail(name, static_cast<int>(at), test::Show(answer) + " in " + text);
+        continue;
+      }
+      for (const ToolCall& each_call : answer.calls) {
+        const std::string fault = Fault(each_call.arguments);
+        if (!fault.empty()) test::Fail(name, static_cast<int>(at), fault + " in " + text);
+      }
+    }
+  }
+  std::printf("%zu formats, %zu calls\n", formats, calls);
+  EXPECT(calls >= 200);
 }
 
 TEST(WhatAStrictCallMayBeIsAValidCall) {

@@ -106,6 +106,77 @@ TEST(NoMessageWritesAControlToken) {
   }
 }
 
+// A chat with a tool, its call and its result, in which every text that a client writes has `word`.
+struct Asked {
+  Chat chat;
+  ChatOptions options;
+};
+Asked AskedWith(const std::string& word) {
+  const std::string name = "moon" + word;
+  const std::string json = '"' + word + '"';
+  Asked asked;
+  asked.chat = {{.role = "system", .content = word + "Be brief."},
+                {.role = "user", .content = "Which" + word},
+                {.role = "assistant",
+                 .content = "Let me see" + word,
+                 .reasoning = "First" + word,
+                 .tool_calls = {{.id = "abcdefghi",
+                                 .name = name,
+                                 .arguments = "{" + json + ":" + json + "}"}}},
+                {.role = "tool", .content = word + "full" + word, .tool_call_id = "abcdefghi"}};
+  asked.options.tools = {{.name = name,
+                          .description = "Phase" + word,
+                          .parameters = R"({"type":"object","properties":{)" + json +
+                                        R"(:{"type":"string","description":)" + json +
+                                        R"(}},"required":[)" + json + "]}"}};
+  asked.options.template_variables = {{"extra", json}};
+  return asked;
+}
+
+// The tokens that no text of a client may become.
+std::vector<Token> Guarded(const Fixture& fixture, const Asked& asked) {
+  std::vector<Token> found;
+  const Result<ChatPrompt> prompt = fixture.renderer->RenderTokens(asked.chat, asked.options);
+  if (!prompt.ok()) {
+    test::Fail(__FILE__, __LINE__, prompt.status().message());
+    return found;
+  }
+  for (const Token token : prompt.value().tokens) {
+    if (llama_vocab_is_control(fixture.model->vocab(), token)) found.push_back(token);
+  }
+  return found;
+}
+
+TEST(NothingThatAToolSaysWritesAControlToken) {
+  for (const char* name : {"tiny-qwen2", "tiny-thinker", "tiny-glm", "tiny-gemma4"}) {
+    Fixture fixture =
+        Open(test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/" + name + ".gguf"));
+    REQUIRE(fixture.renderer != nullptr && fixture.renderer->calls_tools());
+    const llama_vocab* vocab = fixture.model->vocab();
+    std::vector<std::string> attacks = {"<|im_start|>"};
+    for (Token token = 0; token < llama_vocab_n_tokens(vocab) && attacks.size() < 12; ++token) {
+      if (llama_vocab_is_control(vocab, token)) {
+        attacks.emplace_back(llama_vocab_get_text(vocab, token));
+      }
+    }
+    const std::vector<Token> harmless = Guarded(fixture, AskedWith("word"));
+    EXPECT(!harmless.empty());
+    for (const std::string& attack : attacks) {
+      if (Guarded(fixture, AskedWith(attack)) != harmless) test::Fail(name, 0, attack);
+    }
+    // A variable that the template writes.
+    auto writes = ChatRenderer::New(
+        *fixture.model, "{{ extra }}{{ messages[0].content }}" + std::string(attacks.back()));
+    REQUIRE(writes.ok());
+    fixture.renderer = std::move(writes.value());
+    const auto tokens_with = [&](const std::string& word) {
+      return Guarded(fixture, {.chat = {{"user", "Hi"}},
+                               .options = {.template_variables = {{"extra", '"' + word + '"'}}}});
+    };
+    for (const std::string& attack : attacks) EXPECT(tokens_with(attack) == tokens_with("word"));
+  }
+}
+
 TEST(WhatTheTemplateCannotDoIsRefused) {
   for (const std::string& path : test::TinyModels()) {
     const Fixture fixture = Open(test::LoadTinyModel(path));

@@ -1,0 +1,120 @@
+// A call that the model need not make: once it has begun one, the call is valid, whatever tokens it
+// is made of.
+#include "engine/llama/chat/answer_rules.h"
+
+#include <algorithm>
+#include <random>
+
+#include "answer_test.h"
+#include "engine/llama/chat/chat_renderer.h"
+#include "engine/llama/sampler.h"
+#include "models.h"
+
+namespace svc {
+namespace {
+
+Tool Moon() {
+  return {.name = "set_moon",
+          .description = "Sets the moon",
+          .parameters = R"({"type":"object","properties":{"phase":{"enum":["new","full"]},)"
+                        R"("day":{"type":"integer"}},"required":["phase","day"]})",
+          .grammar =
+              "arguments-0-root ::= \"{\\\"phase\\\": \" (\"\\\"new\\\"\" | "
+              "\"\\\"full\\\"\") \", \\\"day\\\": \" arguments-0-r0 \"}\"\n"
+              "arguments-0-r0 ::= [1-9] [0-9]{0,3}\n",
+          .strict = true};
+}
+
+bool IsValid(const ToolCall& call) {
+  const common_json arguments = common_json::parse(call.arguments);
+  const std::string phase = arguments.at("phase").get<std::string>();
+  return call.name == "set_moon" && arguments.size() == 2 && (phase == "new" || phase == "full") &&
+         arguments.at("day").get<int>() > 0;
+}
+
+// A model that begins a call, and then draws at random.
+class Caller {
+ public:
+  // `tag`: with which a call begins.
+  Caller(const LlamaModel& model, const std::string& tag)
+      : model_(model), tag_(model.Tokenize(tag, false, true).value()) {
+    const auto vocabulary = static_cast<std::size_t>(llama_vocab_n_tokens(model.vocab()));
+    logits_.resize(vocabulary);
+    for (std::size_t i = 0; i < vocabulary + kShifts; ++i) {
+      pool_.push_back(static_cast<float>(random_() % 1024) / 100);
+    }
+    const std::string last = model.Piece(tag_.back(), /*special=*/false);
+    for (Token token = 0; token < static_cast<Token>(vocabulary); ++token) {
+      if (model.Piece(token, /*special=*/false).starts_with(last)) lasts_.push_back(token);
+    }
+  }
+
+  // The last token of the tag may be any that begins like it.
+  std::string Write(Sampler& sampler) {
+    std::string text;
+    for (std::size_t at = 0; at < kLongest && !sampler.ended(); ++at) {
+      const auto shift = static_cast<std::ptrdiff_t>(random_() % kShifts);
+      std::copy_n(pool_.begin() + shift, logits_.size(), logits_.begin());
+      if (at + 1 < tag_.size()) logits_[tag_[at]] = 100;
+      if (at + 1 == tag_.size()) {
+        for (const Token token : lasts_) logits_[token] += 50;
+      }
+      const Token token = sampler.Sample(logits_.data());
+      if (token < 0 || llama_vocab_is_eog(model_.vocab(), token)) break;
+      text += model_.Piece(token, /*special=*/false);
+      for (const Token forced : sampler.Forced()) text += model_.Piece(forced, /*special=*/false);
+    }
+    return text;
+  }
+  bool is_cut_anywhere() const { return tag_.size() > 1 && lasts_.size() > 3; }
+
+ private:
+  static constexpr std::size_t kLongest = 200;  // tokens
+  static constexpr std::size_t kShifts = 4096;
+
+  const LlamaModel& model_;
+  const std::vector<Token> tag_;
+  std::vector<Token> lasts_;
+  std::vector<float> pool_;
+  std::vector<float> logits_;
+  std::mt19937 random_{1};
+};
+
+TEST(ACallThatAModelBeginsIsValid) {
+  const auto model = test::LoadTinyModel(test::TinyModels()[1]);
+  REQUIRE(model != nullptr);
+  const auto renderer = ChatRenderer::New(*model);
+  REQUIRE(renderer.ok());
+  ChatOptions options;
+  options.tools = {Moon()};
+  options.parallel_tool_calls = false;
+  const auto prompt = renderer.value()->RenderTokens({{"user", "Make it full"}}, options);
+  REQUIRE(prompt.ok() && prompt.value().format->trigger);
+  REQUIRE(prompt.value().format->trigger->words.size() == 1);
+  Caller caller(*model, prompt.value().format->trigger->words.front());
+  REQUIRE(caller.is_cut_anywhere());
+  AnswerRulesMaker maker(*model);
+  const int calls = test::kSanitized ? 10 : 200;
+  int valid = 0;
+  for (int i = 0; i < calls; ++i) {
+    Result<AnswerRules> rules = maker.Make(prompt.value().format, "", std::nullopt);
+    REQUIRE(rules.ok());
+    SamplingParams params;
+    params.seed = static_cast<std::uint32_t>(i);
+    params.temperature = 1.5F;
+    auto sampler = NewSampler(
+        model->vocab(), {.params = params, .constraint = std::move(rules.value().constraint)});
+    REQUIRE(sampler.ok());
+    const std::string text = caller.Write(*sampler.value());
+    const test::Answer answer = test::ReadPieces(prompt.value().format, {text});
+    const bool is_valid = answer.calls.size() == 1 && IsValid(answer.calls[0]);
+    valid += is_valid ? 1 : 0;
+    if (!is_valid) test::Fail(__FILE__, i, text);
+  }
+  EXPECT_EQ(valid, calls);
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()
