@@ -20,14 +20,11 @@
 #include "engine/llama/media/projector.h"
 #include "engine/llama/media/prompt_media.h"
 #include "engine/llama/sampler.h"
+#include "engine/model/step_constants.h"
 #include "engine/run/runner.h"
 
 namespace svc {
 namespace {
-
-// Budget for CostModel::Measure, CPU only: a GPU takes whole batches, and some GPU drivers crash
-// during the measurement.
-constexpr double kMeasureMs = 300;
 
 using PrefixBytes = std::shared_ptr<std::atomic<std::uint64_t>>;
 

@@ -24,6 +24,12 @@ inline constexpr std::uint32_t kPlainBatch = 512;
 
 // ---- the cost model -----------------------------------------------------------------------------
 
+// Milliseconds that measuring step costs at load may take, CPU only: a GPU takes whole batches, and
+// some GPU drivers crash during the measurement. Three tenths of a second: a load takes longer.
+inline constexpr double kMeasureMs = 300;
+// Cost of one more row where the cost of steps is not measured, as a part of the step without
+// drafts. On a GPU it is less.
+inline constexpr double kUnmeasuredRow = 0.2;
 // Row counts up to this one each have an entry in the table: within the first two groups of rows,
 // one row more changes the cost most.
 inline constexpr std::uint32_t kSingleRows = 8;

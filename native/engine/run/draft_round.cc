@@ -4,12 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "engine/model/step_constants.h"
+
 namespace svc {
 namespace {
-
-// Cost of one more row where the cost of steps is not measured, as a part of the step without
-// drafts. On a GPU it is less.
-constexpr double kUnmeasuredRow = 0.2;
 
 // Weight of one row in a generation's trust, and rate at which distrust is forgotten.
 constexpr double kTrustGain = 0.1;
