@@ -1,4 +1,4 @@
-/** A whole tool loop over gRPC, on a local model with random weights. */
+/** A whole tool loop over gRPC, on a local model with random weights; and one that reasons. */
 import { status } from '@grpc/grpc-js';
 import Ajv from 'ajv';
 import { test } from 'uvu';
@@ -16,7 +16,11 @@ let client: TestClient;
 
 test.before(async () => {
   home = await makeHome();
-  assert.is((await svc(['model', 'add', modelPath('tiny-qwen2'), '--name', 'caller'], { home })).code, 0);
+  for (const [name, file] of [
+    ['caller', 'tiny-qwen2'],
+    ['thinker', 'tiny-thinker'],
+  ] as const)
+    assert.is((await svc(['model', 'add', modelPath(file), '--name', name], { home })).code, 0);
   daemon = await spawnDaemon(home).settled();
   client = connectTo((await daemon.client.status()).grpc ?? '');
 });
@@ -51,24 +55,26 @@ const ASK = {
 
 interface Answer {
   readonly text: string;
+  readonly reasoning: string;
   readonly calls: readonly ToolCall[];
   readonly reason: string;
   readonly inputTokens: number;
 }
 
 async function answerTo(request: object): Promise<Answer> {
-  let text = '';
+  let [text, reasoning] = ['', ''];
   const calls: ToolCall[] = [];
   let finish = { reason: '', usage: { input_tokens: 0 } };
   for await (const event of client.stream('Inference/Generate', request)) {
     if (event.event === 'text') text += String(event.text.text);
+    if (event.event === 'reasoning') reasoning += String(event.reasoning.text);
     if (event.event === 'finish') finish = event.finish;
     if (event.event !== 'tool_call') continue;
     const { index, id, name, arguments: part } = event.tool_call;
     const begun = calls[index] ?? { id, name, arguments: '' };
     calls[index] = { ...begun, arguments: begun.arguments + String(part) };
   }
-  return { text, calls, reason: finish.reason, inputTokens: finish.usage.input_tokens };
+  return { text, reasoning, calls, reason: finish.reason, inputTokens: finish.usage.input_tokens };
 }
 
 test('a call, its result, and the answer', async () => {
@@ -111,6 +117,18 @@ test('a choice that no tool has, and a result without a call, are refused by nam
     assert.is(await paramOf({ tools: [], tool_choice }), 'tool_choice');
   const result = { role: 'tool', tool_call_id: 'x', content: 'y' };
   assert.is(await paramOf({ messages: [QUESTION, result] }), 'messages[1].tool_call_id');
+});
+
+test('reasoning comes apart from the text, up to its budget, or not at all', async () => {
+  const asked = { model: 'thinker', messages: [QUESTION], sampling: { seed: 1 }, max_tokens: 40 };
+  const { reasoning, text } = await answerTo({ ...asked, reasoning_budget_tokens: 8 });
+  assert.ok(reasoning.length > 0 && text.length > 0);
+  assert.not.match(reasoning + text, /<\/?think>/);
+  for (const off of [{ reasoning_effort: 'none' }, { chat_template_kwargs: '{"enable_thinking": false}' }]) {
+    const answer = await answerTo({ ...asked, ...off });
+    assert.is(answer.reasoning, '');
+    assert.ok(answer.text.length > 0);
+  }
 });
 
 test.run();

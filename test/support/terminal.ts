@@ -37,7 +37,12 @@ export class Terminal {
     this.#end = once(this.#child, 'close').then(([code]) => code as number | null);
   }
 
-  /** Output since the last `clear`, without cursor-control sequences. */
+  /** Output since the last `clear`. */
+  get raw(): string {
+    return this.#screen;
+  }
+
+  /** The same, without cursor-control sequences. */
   get screen(): string {
     return this.#screen.replace(/\u001b\[[0-9;?]*[a-zA-Z]|\u001b[=>]/g, '').replaceAll('\r', '');
   }

@@ -16,8 +16,9 @@ import { ensureServing } from '../machine/daemon.ts';
 import { table } from '../terminal/format.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
 import { modelName } from '../machine/model-name.ts';
-import { report, say, sayMore, write } from '../terminal/output.ts';
+import { report, say, sayMore } from '../terminal/output.ts';
 import { openTurns, type Turns } from '../asking/turns.ts';
+import { AnswerWriter } from '../asking/writer.ts';
 
 const SLASH_COMMANDS = {
   '/help': 'show this help',
@@ -117,6 +118,7 @@ class Chat {
     const request = requestOf(this.#flags, this.#model, [...before, ...this.#messages, asked]);
     let result: GenerateResult;
     let text = '';
+    const writer = new AnswerWriter();
     const keep = (): void => {
       this.#messages.push(asked, { role: 'assistant', content: text });
     };
@@ -126,8 +128,9 @@ class Chat {
         signal: controller.signal,
         onText: (more) => {
           text += more;
-          write(more);
+          writer.onText(more);
         },
+        onReasoning: writer.onReasoning,
       });
       keep();
       sayTruncated(result);
@@ -144,7 +147,7 @@ class Chat {
       throw error;
     } finally {
       this.#answering = undefined;
-      if (text !== '' && !text.endsWith('\n')) write('\n');
+      writer.end();
     }
     introduceBuiltin(result, this.#paths);
   }

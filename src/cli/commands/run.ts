@@ -15,7 +15,8 @@ import type { FormatFile } from '../asking/format-file.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
 import { readMedia } from '../asking/media-files.ts';
 import { offeringPull } from '../asking/offer-pull.ts';
-import { exit, out, printJson, printJsonLine, say, write, writeDim } from '../terminal/output.ts';
+import { exit, out, printJson, printJsonLine, say, write } from '../terminal/output.ts';
+import { AnswerWriter } from '../asking/writer.ts';
 import { hasInput, readInput, readPromptInput, type PromptInput } from '../asking/stdin.ts';
 
 const INTERRUPTED = 130;
@@ -204,30 +205,18 @@ async function answer(
     controller.abort();
   };
   process.on('SIGINT', onInterrupt);
-  let last = '\n';
-  let isThinking = false;
+  const writer = live ? new AnswerWriter() : undefined;
   try {
     return await receive(client, request, {
       signal: late === undefined ? controller.signal : AbortSignal.any([controller.signal, late]),
-      onText: (text) => {
-        if (isThinking && live) write(last.endsWith('\n') ? '\n' : '\n\n');
-        isThinking = false;
-        last = text;
-        if (live) write(text);
-      },
-      onReasoning: (text) => {
-        // Only for people: a pipe gets the answer alone.
-        if (!live || !out.isTerminal) return;
-        isThinking = true;
-        last = text;
-        writeDim(text);
-      },
+      onText: (text) => writer?.onText(text),
+      onReasoning: (text) => writer?.onReasoning(text),
     });
   } catch (error) {
     throw late?.aborted === true ? late.reason : error;
   } finally {
     process.off('SIGINT', onInterrupt);
-    if (live && !last.endsWith('\n')) write('\n');
+    writer?.end();
   }
 }
 
