@@ -16,9 +16,9 @@ interface Context {
 }
 
 const test = suite<Context>('lock');
-test.before.each(async (context) => {
-  context.home = await makeHome();
-  const dir = context.home.dir;
+async function makeContext(): Promise<Context> {
+  const home = await makeHome();
+  const { dir } = home;
   const [stateDir, runtimeDir] = [join(dir, 'state'), join(dir, 'run')];
   const rest = {
     configFile: '',
@@ -30,13 +30,19 @@ test.before.each(async (context) => {
     logFile: '',
   };
   const daemonFile = join(stateDir, 'daemon.json');
-  context.paths = { ...rest, stateDir, runtimeDir, daemonFile, socketPath: join(runtimeDir, 'svc.sock') };
-  context.servers = [];
-});
-test.after.each(async ({ home, servers }) => {
+  const paths = { ...rest, stateDir, runtimeDir, daemonFile, socketPath: join(runtimeDir, 'svc.sock') };
+  return { home, paths, servers: [] };
+}
+
+async function dispose({ home, servers }: Context): Promise<void> {
   for (const server of servers) server.close();
   await home.remove();
+}
+
+test.before.each(async (context) => {
+  Object.assign(context, await makeContext());
 });
+test.after.each(dispose);
 
 /** Leaves a stale socket, as a crash does: the file exists and no process listens. */
 async function leaveDeadSocket({ runtimeDir, socketPath }: Paths): Promise<void> {
@@ -86,15 +92,22 @@ test('the setup step runs before another start can probe, and its failure fails 
   const server = createServer();
   servers.push(server);
   const failure = new SvcError('CONFIG_INVALID', 'no');
-  let second: Promise<string> | undefined;
-  const first = becomeTheDaemon(paths, server, async () => {
-    second = attempt(context);
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    server.close();
-    throw failure;
-  });
-  assert.is(await first.catch((error: unknown) => error), failure);
-  assert.is(await second, 'won');
+  const elsewhere = await makeContext();
+  try {
+    assert.is(await attempt(elsewhere), 'won');
+    let second: Promise<string> | undefined;
+    const first = becomeTheDaemon(paths, server, async () => {
+      second = attempt(context);
+      // Begins later and goes through all steps, in a home that nobody locks: the second could have probed by then.
+      assert.is(await attempt(elsewhere), 'ALREADY_RUNNING');
+      server.close();
+      throw failure;
+    });
+    assert.is(await first.catch((error: unknown) => error), failure);
+    assert.is(await second, 'won');
+  } finally {
+    await dispose(elsewhere);
+  }
 });
 
 test.run();

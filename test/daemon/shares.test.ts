@@ -6,6 +6,7 @@ import { addKey } from '../../src/home/key-file.ts';
 import { ask } from '../http/ask.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
+import { enginePid, hold, type Held } from '../support/hold.ts';
 import { waitFor } from '../support/wait.ts';
 
 const test = daemonSuite('shares');
@@ -135,18 +136,32 @@ const LONG = {
 /** One key queues sixty requests; a request of another key must not wait for all of them. */
 test('a key that queues many requests does not keep another one waiting', async (context) => {
   configure(context, { max_sequences: 4 });
-  const { alice, bob } = await startWithKeys(context);
+  const { daemon, alice, bob } = await startWithKeys(context);
+  const pid = await enginePid(daemon.client);
+  const queued = async (): Promise<number> => {
+    const { active, waiting } = (await daemon.client.health()).queue;
+    return active + waiting;
+  };
   let ended = 0;
+  let held: Held | undefined;
   const all = Promise.all(
     Array.from({ length: 60 }, (_, index) =>
-      chat(alice, `Tell story number ${String(index)}.`, LONG).then(() => ended++),
+      chat(alice, `Tell story number ${String(index)}.`, LONG).then(() => {
+        ended += 1;
+        held ??= hold(pid);
+      }),
     ),
   );
   all.catch(() => undefined); // if an assertion below ends the test first, its own error is reported
-  await waitFor('the first to end', () => ended > 0, { timeoutMs: 60_000 });
+  // From its first answer on the engine stands still until the other key's request waits in its queue, too.
+  await waitFor('the first to end', () => held);
+  await waitFor('all other answers to arrive', async () => ended + (await queued()) === 60);
   const before = ended;
   assert.ok(before < 40, 'most of them wait');
-  await chat(bob, 'Hello?', { max_tokens: 1 });
+  const short = chat(bob, 'Hello?', { max_tokens: 1 });
+  await waitFor('the short one to wait', async () => (await queued()) === 61 - before);
+  held?.release();
+  await short;
   // Requests that ran when it arrived, and their successors, may have ended; not all that were queued before it.
   assert.ok(ended - before <= 12, `${String(ended - before)} of 60 passed`);
   await all;

@@ -14,7 +14,7 @@ import type { HealthRecord } from '../../src/protocol/records.ts';
 import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { enginePid, hold, holdEngines } from '../support/hold.ts';
+import { enginePid, hold } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, svc } from '../support/svc.ts';
 import { startStopwatch, type Stopwatch } from '../support/stopwatch.ts';
@@ -184,7 +184,7 @@ test('cancel, deadline and a lost connection each stop the generation in the eng
 
   // The stopped engine does not see the request before its deadline.
   const second = hold(pid);
-  const late = client.stream('Inference/Generate', ENDLESS, { deadline: Date.now() + 200 });
+  const late = client.stream('Inference/Generate', ENDLESS, { deadline: Date.now() + 2000 });
   assert.is((await failureOf(late)).status, status.DEADLINE_EXCEEDED);
   second.release();
   await engineIsIdle();
@@ -345,15 +345,17 @@ test('stop: first NOT_SERVING, then generations may finish, then every watch end
   watch.on('data', ({ status: serving }: any) => seen.push(serving));
   const ended = once(watch, 'error') as Promise<{ code: number }[]>;
   await waitFor('the first status', () => seen.length === 1);
+  const pid = await enginePid(daemon.client);
   const call = client.stream('Inference/Generate', { ...ENDLESS, max_tokens: 600 });
+  const end = once(call, 'end');
+  await texts(call, 1);
+  const held = hold(pid);
   const events: string[] = [];
   call.on('data', ({ event }: any) => events.push(event));
-  await waitFor('its first text', () => events.includes('text'));
-  const held = await holdEngines(daemon.client);
   const stopping = svc(['stop'], { home });
   await waitFor('the drain', () => seen.at(-1) === 'NOT_SERVING');
   held.release();
-  const [stopped] = await Promise.all([stopping, once(call, 'end')]);
+  const [stopped] = await Promise.all([stopping, end]);
   assert.is(stopped.code, 0, stopped.stderr);
   assert.is(events.at(-1), 'finish');
   assert.equal(seen, ['SERVING', 'NOT_SERVING']);

@@ -4,11 +4,10 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import OpenAI, { NotFoundError } from 'openai';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { enginePid, holdEngines } from '../support/hold.ts';
+import { enginePid, hold, holdEngines } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
-import { startStopwatch } from '../support/stopwatch.ts';
 import { waitFor } from '../support/wait.ts';
 import { failure } from './api-failure.ts';
 import { ask } from './ask.ts';
@@ -324,16 +323,18 @@ test('models can be listed and retrieved', async () => {
 test('an engine killed mid-stream: the stream fails, and the next request is answered', async () => {
   const pid = await enginePid(daemon.client);
   const stream = await client.chat.completions.create({ ...ENDLESS, stream: true });
-  let pieces = 0;
+  let isKilled = false;
   const error = await failure(
     (async () => {
-      for await (const _ of stream) {
-        pieces += 1;
-        if (pieces === 3) process.kill(pid, 'SIGKILL');
+      for await (const { choices } of stream) {
+        if (isKilled || !choices[0]?.delta.content) continue;
+        // Stopped first, so that the answer cannot end before the kill.
+        hold(pid);
+        isKilled = process.kill(pid, 'SIGKILL');
       }
     })(),
   );
-  assert.ok(pieces >= 3);
+  assert.ok(isKilled);
   assert.is(error.code, 'engine_crashed');
   assert.ok((await whole(FEW)).length > 0);
 });
@@ -350,17 +351,20 @@ test('liveness and readiness answer while the engine is saturated', async () => 
     }
   });
   await waitFor('the load', async () => (await running()) === 16);
-  const times: number[] = [];
-  for (let i = 0; i < 150; i += 1) {
-    const taken = startStopwatch(daemon.pid);
-    const { status } = await ask({ port }, ['/livez', '/readyz', '/v1/runtime/health'][i % 3] ?? '');
-    assert.is(status, 200);
-    times.push(taken.ms());
-  }
+  const probe = async (): Promise<void> => {
+    for (let i = 0; i < 150; i += 1) {
+      const { status } = await ask({ port }, ['/livez', '/readyz', '/v1/runtime/health'][i % 3] ?? '');
+      assert.is(status, 200);
+    }
+  };
+  await probe();
+  // An answer that needed anything of the engine would not come.
+  const held = await holdEngines(daemon.client);
+  await probe();
+  assert.is(await running(), 16);
+  held.release();
   gone.abort();
   await Promise.all(load);
-  const p99 = times.sort((a, b) => a - b)[148] ?? Infinity;
-  assert.ok(p99 < 250, `p99 ${p99.toFixed(1)} ms, on a machine that runs tests beside it`);
 });
 
 test('no prompt appears in the log', () => {

@@ -115,7 +115,7 @@ test('a pipelined answer that waits behind a long one is not cut off', async () 
   const long = new Promise<void>((resolve) => (finish = resolve));
   await withListener(
     {
-      limits: { stallMs: 200 },
+      limits: { stallMs: 1000 },
       script: async function* ({ max_tokens }) {
         yield START;
         if (max_tokens === 1) await long;
@@ -130,7 +130,7 @@ test('a pipelined answer that waits behind a long one is not cut off', async () 
       socket.write(first + post(JSON.stringify({ messages: MESSAGES })).replace('host:', 'connection: close\r\nhost:'));
       await waitFor('the second', () => listener.backend.requests.length === 2 && listener.router.active === 1);
       // Three times the stall timeout.
-      await sleep(600);
+      await sleep(3000);
       finish();
       assert.is((await answered).match(/HTTP\/1\.1 200/g)?.length, 2);
     },

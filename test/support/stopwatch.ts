@@ -1,34 +1,46 @@
 /**
  * Measures guarantees such as "within a second". On a busy machine a process also waits for a CPU, which says nothing
- * about svc. On Linux that run-queue time is subtracted, so that the time svc itself took remains.
+ * about svc. On Linux that run-queue time is subtracted, so that the time svc itself took remains. It is that of all
+ * threads, because work of the main thread continues in the thread pool.
  */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 export interface Stopwatch {
   /** Milliseconds since the start, minus the time that the watched processes waited for a CPU. */
   ms(): number;
 }
 
-/** Starts a stopwatch over the main threads of this process and of `pids`, which run one at a time while measured. */
+/** Starts a stopwatch over this process and `pids`. */
 export function startStopwatch(...pids: readonly number[]): Stopwatch {
   const watched = [process.pid, ...pids];
-  const waited = new Map(watched.map((pid) => [pid, waitedMs(pid)]));
+  const before = waits(watched);
   const from = performance.now();
   return {
     ms: () => {
       const elapsed = performance.now() - from;
-      for (const pid of watched) if (waitedMs(pid) === null) waited.delete(pid);
-      const waiting = [...waited].reduce((sum, [pid, before]) => sum + (waitedMs(pid) ?? 0) - (before ?? 0), 0);
-      return Math.max(0, elapsed - waiting);
+      const waited = [...waits(watched)].reduce((sum, [thread, ms]) => sum + ms - (before.get(thread) ?? 0), 0);
+      return Math.max(0, elapsed - waited);
     },
   };
 }
 
-/** Run-queue time of the main thread since process start, in ms; null if the kernel does not report it. */
-function waitedMs(pid: number): number | null {
+/** Run-queue time of each thread since its start, in ms, by its path; without what the kernel does not report. */
+function waits(pids: readonly number[]): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const folder of pids.map((pid) => `/proc/${String(pid)}/task`)) {
+    for (const thread of orNone(() => readdirSync(folder))) {
+      const path = `${folder}/${thread}/schedstat`;
+      for (const text of orNone(() => [readFileSync(path, 'utf8')])) found.set(path, Number(text.split(' ')[1]) / 1e6);
+    }
+  }
+  return found;
+}
+
+/** Processes and threads end. */
+function orNone(read: () => string[]): string[] {
   try {
-    return Number(readFileSync(`/proc/${String(pid)}/schedstat`, 'utf8').split(' ')[1]) / 1e6;
+    return read();
   } catch {
-    return null;
+    return [];
   }
 }
