@@ -17,26 +17,47 @@ std::uint32_t AdapterTurns::Keep(std::vector<Generation*>* candidates, std::uint
   } else {
     const auto own = std::ranges::find(line_, current_, &Place::set);
     if (own == line_.end() || IsOver(steps, round_ms / sets)) {
-      // Line puts it back, behind the others.
-      if (own != line_.end()) line_.erase(own);
-      Begin(std::ranges::min_element(line_, {}, &Place::turn)->set, steps);
+      if (own != line_.end()) own->turn = turn_ + 1;
+      Begin(Next(*candidates), steps);
     }
   }
   std::erase_if(*candidates, [this](const Generation* g) { return g->adapters != current_; });
+  for (const Generation* kept : *candidates) shares_[kept->scope.owner] = turn_;
   return sets;
 }
 
-// Brings the line up to date: a set that comes now is behind those that wait already.
+// Brings line and shares up to date: who comes now is behind those that wait already.
 void AdapterTurns::Line(const std::vector<Generation*>& candidates) {
-  const auto is_wanted = [&](const Place& place) {
-    return std::ranges::any_of(candidates,
-                               [&](const Generation* g) { return g->adapters == place.set; });
-  };
-  std::erase_if(line_, [&](const Place& place) { return !is_wanted(place); });
+  const auto any = [&](const auto& matches) { return std::ranges::any_of(candidates, matches); };
+  std::erase_if(line_, [&](const Place& place) {
+    return !any([&](const Generation* g) { return g->adapters == place.set; });
+  });
+  std::erase_if(shares_, [&](const auto& share) {
+    return !any([&](const Generation* g) { return g->scope.owner == share.first; });
+  });
   for (const Generation* candidate : candidates) {
-    const auto found = std::ranges::find(line_, candidate->adapters, &Place::set);
-    if (found == line_.end()) line_.push_back({.set = candidate->adapters, .turn = turn_});
+    (void)PlaceOf(candidate->adapters);
+    shares_.try_emplace(candidate->scope.owner, turn_);
   }
+}
+
+AdapterTurns::Place& AdapterTurns::PlaceOf(const AdapterSet& set) {
+  const auto found = std::ranges::find(line_, set, &Place::set);
+  return found != line_.end() ? *found : line_.emplace_back(Place{set, turn_});
+}
+
+// The set whose turn is after the current one.
+const AdapterSet& AdapterTurns::Next(const std::vector<Generation*>& candidates) {
+  const Generation* next = nullptr;
+  std::pair<std::uint64_t, std::uint64_t> least;
+  for (const Generation* candidate : candidates) {
+    if (candidate->adapters == current_) continue;
+    const std::pair waits(shares_.at(candidate->scope.owner), PlaceOf(candidate->adapters).turn);
+    if (next != nullptr && waits >= least) continue;
+    next = candidate;
+    least = waits;
+  }
+  return next->adapters;
 }
 
 // True if another step like those of this turn would end after it.

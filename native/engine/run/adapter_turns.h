@@ -2,17 +2,22 @@
 // generations with different sets cannot share it.
 //
 // While nothing decodes, the set of the most urgent prompt goes first. Otherwise the sets take
-// turns, the one that has waited longest next. A turn lasts several steps if they are short,
-// because each change costs time, but all turns together last no longer than the inter-token
-// target: each set has an equal part of it, and one step at least. The steps of a turn have the
-// same part as their target (StepTargets::turns), so that prompts in them delay nobody either.
+// turns: next is a set of the share (share.h) that has waited longest, and of its sets the one that
+// has. So a client with many sets takes no more turns from another than a client with one.
+//
+// A turn lasts several steps if they are short, because each change costs time, but all turns
+// together last no longer than the inter-token target: each set has an equal part of it, and one
+// step at least. The steps of a turn have the same part as their target (StepTargets::turns), so
+// that prompts in them delay nobody either.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include "engine/base/adapters.h"
+#include "engine/base/share.h"
 #include "engine/model/cost_model.h"
 #include "engine/run/generation.h"
 
@@ -31,14 +36,18 @@ class AdapterTurns {
  private:
   struct Place {
     AdapterSet set;
-    std::uint64_t turn = 0;  // number of its last turn, or of the one in which it came
+    std::uint64_t turn =
+        0;  // number of the one after its last turn, or of the one in which it came
   };
   void Line(const std::vector<Generation*>& candidates);
+  Place& PlaceOf(const AdapterSet& set);
   bool IsOver(std::uint64_t steps, double turn_ms) const;
+  const AdapterSet& Next(const std::vector<Generation*>& candidates);
   void Begin(const AdapterSet& set, std::uint64_t steps);
 
   const Now now_;
-  std::vector<Place> line_;  // sets of the candidates
+  std::vector<Place> line_;                  // sets of the candidates
+  std::map<ShareId, std::uint64_t> shares_;  // theirs: number of the last turn, as in Place
   AdapterSet current_;
   std::uint64_t turn_ = 0;        // number of the current turn
   std::uint64_t first_step_ = 0;  // steps before it

@@ -32,9 +32,10 @@ struct Turns {
   explicit Turns(std::uint32_t sets) {
     for (std::uint32_t i = 0; i < sets; ++i) Add(SetOf(i));
   }
-  Generation& Add(AdapterSet adapters, std::size_t prompt = 1) {
+  Generation& Add(AdapterSet adapters, std::size_t prompt = 1, ShareId share = 0) {
     Want want{.id = static_cast<GenerationId>(generations.size()), .prompt = Prompt(1, prompt)};
     want.adapters = std::move(adapters);
+    want.scope.owner = share;
     generations.push_back(std::make_unique<Generation>(SubmissionOf(want)));
     return *generations.back();
   }
@@ -104,6 +105,16 @@ TEST(ASetThatComesLaterIsBehindThoseThatWait) {
     if (turns.Step(60) == SetOf(1)) break;
   }
   EXPECT_EQ(since, 1U);
+}
+
+TEST(AClientWithManySetsTakesNoMoreTurnsThanOneWithOne) {
+  Turns turns(0);
+  turns.Add(SetOf(0), 1, /*share=*/1);
+  for (std::uint32_t i = 1; i <= 20; ++i) turns.Add(SetOf(i), 1, /*share=*/2);
+  std::vector<int> steps(21, 0);
+  for (int i = 0; i < 400; ++i) ++steps[turns.Step(20).front().index];
+  EXPECT(steps[0] >= 195);
+  for (int i = 1; i <= 20; ++i) EXPECT(steps[i] >= 9 && steps[i] <= 11);
 }
 
 TEST(WhileNothingDecodesTheMostUrgentPromptGoesFirst) {

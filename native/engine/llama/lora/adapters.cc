@@ -173,7 +173,7 @@ std::string RefusePairs(const Pairs& pairs, const llama_model* model,
 std::string Refusal(const std::string& path, const llama_model* model,
                     const std::string& model_path) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return "is missing: there is no file " + path;
+  if (!std::filesystem::is_regular_file(path, error)) return "is missing: its file does not exist";
   const Gguf file = Open(path);
   if (file == nullptr) return "is not a GGUF file, or is damaged";
   if (std::string why = RefuseMetadata(file.get(), model); !why.empty()) return why;
