@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { GenerateRequest, GenerateResult } from '../../src/protocol/generate.ts';
-import type { ModelAdapter, ModelRecord } from '../../src/protocol/records.ts';
+import type { ModelAdapter, ModelMemory, ModelRecord } from '../../src/protocol/records.ts';
 import { connectTo } from '../grpc/scripted.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
@@ -69,6 +69,13 @@ const addAdapter = (run: Context['run'], file: string, name: string): Promise<st
 test('a registered adapter is listed, and a request chooses it with a scale', async ({ run, start }) => {
   const daemon = await start();
   const base = await answer(daemon);
+  const weightsOf = async (): Promise<number> => {
+    const { memory } = JSON.parse(await done(run('model', 'show', 'tiny', '--json'))) as {
+      memory: readonly ModelMemory[];
+    };
+    return memory[0]?.devices[0]?.weights_bytes ?? 0;
+  };
+  const before = await weightsOf();
   const added = await addAdapter(run, adapterPath('llama-attention'), 'legal');
   assert.match(added, /^added the adapter legal of tiny \(.*\); try it: svc run -m tiny --lora legal "Hello"$/m);
   const json = await done(
@@ -77,6 +84,7 @@ test('a registered adapter is listed, and a request chooses it with a scale', as
   const { path, size_bytes, ...others } = JSON.parse(json) as ModelAdapter;
   assert.equal(others, { id: 'style', model: 'tiny' });
   assert.is(readFileSync(path).length, size_bytes);
+  assert.ok((await weightsOf()) > before, 'they are part of the estimate');
 
   const legal = await answer(daemon, [{ id: 'legal', scale: 1 }]);
   assert.is.not(legal, base);

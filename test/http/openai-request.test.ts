@@ -129,19 +129,6 @@ test('store controls whether the request may be stored on disk', () => {
   assert.is(parseChatCompletion({ messages: MESSAGES }).request.store, undefined);
 });
 
-test('an adapter is named by its id or its place', () => {
-  const lora = [
-    { id: 'legal', scale: 0.5 },
-    { id: 0, scale: -1 },
-  ];
-  const { request } = parseChatCompletion({ messages: MESSAGES, lora });
-  assert.equal(request.lora, [
-    { id: 'legal', scale: 0.5 },
-    { id: '0', scale: -1 },
-  ]);
-  assert.equal(parseChatCompletion({ messages: MESSAGES, lora: [] }).request.lora, []);
-});
-
 test('unknown fields are ignored', () => {
   const body = {
     messages: MESSAGES,
@@ -374,21 +361,6 @@ const wrong: readonly [param: string, fields: object][] = [
   ['dry_sequence_breakers', { dry_sequence_breakers: Array.from({ length: 17 }, () => 'x') }],
   ['dry_sequence_breakers[0]', { dry_sequence_breakers: [''] }],
   ['dry_sequence_breakers[1]', { dry_sequence_breakers: ['x', 'x'.repeat(41)] }],
-  ['lora', { lora: { id: 'x', scale: 1 } }],
-  ['lora', { lora: Array.from({ length: 17 }, (_, id) => ({ id, scale: 1 })) }],
-  ['lora[0].id', { lora: [{ id: -1, scale: 1 }] }],
-  ['lora[0].id', { lora: [{ id: '', scale: 1 }] }],
-  ['lora[0].scale', { lora: [{ id: 'x' }] }],
-  [
-    'lora[1].scale',
-    {
-      lora: [
-        { id: 0, scale: 1 },
-        { id: 1, scale: SECRET },
-      ],
-    },
-  ],
-  ['lora[0].scale', { lora: [{ id: 'x', scale: 101 }] }],
   ['logit_bias.one', { logit_bias: { one: 1 } }],
   ['logit_bias.-1', { logit_bias: { '-1': 1 } }],
   ['logit_bias.5', { logit_bias: { '5': 101 } }],
