@@ -41,6 +41,12 @@ AnswerStream::AnswerStream(std::shared_ptr<const AnswerFormat> format)
   });
   // Parsers trim white space around tags.
   for (const unsigned char space : {' ', '\t', '\n', '\r', '\v', '\f'}) marks_[space] = true;
+  if (!format_->parser->is_continuation) return;
+  try {
+    // What the prompt has of the message is no part of the answer.
+    *delivered_ = common_chat_parse("", /*is_partial=*/true, *format_->parser);
+  } catch (const std::exception&) {
+  }
 }
 
 AnswerStream::~AnswerStream() = default;
