@@ -46,8 +46,8 @@ export interface Target {
   readonly vocabulary: number;
 }
 
-/** Timeout of an answer. */
-const LONGEST_MS = 180_000;
+/** Timeout of an answer: above what the slowest scenario plans for a turn. */
+const LONGEST_MS = 600_000;
 
 /** Part of an answer received so far; readable when `ask` rejects. */
 export interface Told {

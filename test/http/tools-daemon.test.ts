@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import OpenAI from 'openai';
+import OpenAI, { type APIError } from 'openai';
 import type { GenerateResult, ToolCall } from '../../src/protocol/generate.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
@@ -39,6 +39,7 @@ test.before(async () => {
   for (const [name, file] of [
     ['caller', 'tiny-qwen2'],
     ['plain', 'tiny-llama'],
+    ['orderly', 'tiny-gemma'],
   ] as const)
     assert.is((await svc(['model', 'add', modelPath(file), '--name', name], { home })).code, 0);
   daemon = await spawnDaemon(home).settled();
@@ -143,6 +144,23 @@ test('what cannot be enforced, or is no call, is refused by name', async () => {
   );
   assert.is(await paramOf({ reasoning_effort: 'high', tools: undefined }), 'reasoning_effort');
   assert.is(await paramOf({ reasoning_budget_tokens: 8, tools: undefined }), 'reasoning_budget_tokens');
+});
+
+test('a schema that is too large is refused by name', async () => {
+  const strict = async (parameters: object): Promise<APIError> =>
+    await failure(client.chat.completions.create({ ...ASK, tools: [tool('large', { parameters, strict: true })] }));
+  const long = await strict({ type: 'object', properties: { a: { const: 'x'.repeat(70_000) } } });
+  assert.equal([long.status, long.param], [400, 'tools[0].parameters']);
+});
+
+test('roles in an order that the template refuses are a 400, also for a stream', async () => {
+  const turns: OpenAI.ChatCompletionMessageParam[] = [...messages, ...messages];
+  for (const stream of [false, true]) {
+    const { status, param } = await failure(
+      client.chat.completions.create({ model: 'orderly', messages: turns, max_completion_tokens: 4, stream }),
+    );
+    assert.equal([status, param], [400, 'messages']);
+  }
 });
 
 test('svc run offers the tools of a file and prints the calls', async () => {

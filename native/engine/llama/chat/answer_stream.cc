@@ -1,5 +1,6 @@
 #include "engine/llama/chat/answer_stream.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 #include <variant>
@@ -9,6 +10,9 @@
 
 namespace svc {
 namespace {
+
+// Most bytes that the parser holds back because a tag may begin there.
+constexpr std::size_t kLongestTag = 128;
 
 // Calls `visit` with each text that the parser compares with the input.
 template <typename Visit>
@@ -41,6 +45,12 @@ AnswerStream::AnswerStream(std::shared_ptr<const AnswerFormat> format)
   });
   // Parsers trim white space around tags.
   for (const unsigned char space : {' ', '\t', '\n', '\r', '\v', '\f'}) marks_[space] = true;
+  if (!format_->parser->is_continuation) return;
+  try {
+    // What the prompt has of the message is no part of the answer.
+    *delivered_ = common_chat_parse("", /*is_partial=*/true, *format_->parser);
+  } catch (const std::exception&) {
+  }
 }
 
 AnswerStream::~AnswerStream() = default;
@@ -50,6 +60,17 @@ bool AnswerStream::has_called() const { return !delivered_->tool_calls.empty(); 
 bool AnswerStream::MayHoldMark(std::string_view text) const {
   for (const char byte : text) {
     if (marks_[static_cast<unsigned char>(byte)]) return true;
+  }
+  return false;
+}
+
+bool AnswerStream::MayHoldBack(std::string_view part) const {
+  const std::string_view text = text_;
+  for (std::size_t held = 1; held <= std::min(text.size(), kLongestTag); ++held) {
+    const std::string_view before = text.substr(0, text.size() - held);
+    if (marks_[static_cast<unsigned char>(text[before.size()])] && before.ends_with(part)) {
+      return true;
+    }
   }
   return false;
 }
@@ -81,7 +102,8 @@ void AnswerStream::Parse(bool last, GenerationOutput* output) {
     } catch (const std::exception&) {
     }
     // Nothing can be read: the text itself is better than no answer.
-    if (message.empty() && delivered_->empty()) message.content = text_;
+    const bool is_plain = delivered_->reasoning_content.empty() && delivered_->tool_calls.empty();
+    if (message.empty() && is_plain) message.content = text_;
   }
   Deliver(message, last, output);
 }
@@ -109,7 +131,7 @@ void AnswerStream::Deliver(const common_chat_msg& message, bool last, Generation
   open_ = Open::kNothing;
   if (!delivered_->tool_calls.empty()) return;
   const auto ends_in = [this](const std::string& part, const std::string& parsed) {
-    return !part.empty() && part == parsed && text_.ends_with(part);
+    return !part.empty() && part == parsed && text_.ends_with(part) && !MayHoldBack(part);
   };
   if (ends_in(delivered_->content, message.content)) {
     open_ = Open::kContent;

@@ -34,6 +34,9 @@ class AnswerStream final : public AnswerReader {
   enum class Open { kNothing, kContent, kReasoning };  // what the text ends in
 
   bool MayHoldMark(std::string_view text) const;
+  // True if `part`, with which the text ends, may also end before a beginning of a tag that the
+  // parser holds back: "t" in "t<t".
+  bool MayHoldBack(std::string_view part) const;
   void Parse(bool last, GenerationOutput* output);
   void Deliver(const common_chat_msg& message, bool last, GenerationOutput* output);
 

@@ -10,6 +10,7 @@
 #include "chat.h"
 #include "engine/base/work_limit.h"
 #include "engine/llama/chat/media_marks.h"
+#include "engine/llama/chat/own_calls.h"
 #include "engine/llama/chat/template_limit.h"
 
 namespace svc {
@@ -172,34 +173,41 @@ void ChatRenderer::LearnFormats() {
   LearnTools();
 }
 
-// A tool's name, its call and its result must reach the prompt, and a call must have a grammar.
+// A tool, its call and its result must reach the prompt, a call must have a grammar, and a call as
+// the template writes it must be read.
 void ChatRenderer::LearnTools() {
   ChatOptions options;
+  options.reasoning_effort = ReasoningEffort::kNone;
   options.tools.push_back({.name = "moon_phase_on",
                            .description = "Phase of the moon on a day to look at",
                            .parameters =
                                R"({"type":"object","properties":{"day":{"type":"string"}},)"
                                R"("required":["day"]})"});
+  const ToolCall call = {
+      .id = "abcdefghi", .name = "moon_phase_on", .arguments = R"({"day":"q7"})"};
   const std::vector<ChatMessage> chat = {
       {.role = "user", .content = "Which phase?"},
-      {.role = "assistant",
-       .content = "",
-       .tool_calls = {{.id = "abcdefghi",
-                       .name = "moon_phase_on",
-                       .arguments = R"({"day":"q7"})"}}},
+      {.role = "assistant", .content = "", .tool_calls = {call}},
       {.role = "tool", .content = "waxing gibbous", .tool_call_id = "abcdefghi"},
       // Some templates want users and assistants in turn.
       {.role = "assistant", .content = "Waxing."},
       {.role = "user", .content = "And now?"}};
+  const auto apply = [this](const common_chat_templates_inputs& inputs) {
+    return common_chat_templates_apply(templates_.get(), inputs);
+  };
   try {
     common_chat_templates_inputs inputs = InputsOf(chat, options);
-    const std::string prompt = common_chat_templates_apply(templates_.get(), inputs).prompt;
+    const std::string prompt = apply(inputs).prompt;
     inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
-    const bool has_grammar = !common_chat_templates_apply(templates_.get(), inputs).grammar.empty();
-    calls_tools_ =
-        has_grammar && std::all_of(kTried.begin(), kTried.end(), [&](std::string_view part) {
-          return prompt.find(part) != std::string::npos;
-        });
+    const bool is_rendered = std::all_of(kTried.begin(), kTried.end(), [&](std::string_view part) {
+      return prompt.find(part) != std::string::npos;
+    });
+    if (!is_rendered || apply(inputs).grammar.empty()) return;
+    const common_chat_templates_inputs question = InputsOf({chat.front()}, options);
+    const auto format = MakeAnswerFormat(apply(question), options);
+    calls_tools_ = format.ok() && OwnCalls(templates_.get(), question, format.value(),
+                                           {{call.name, call.arguments, call.id}})
+                                      .has_value();
   } catch (const std::exception&) {
     // The template refuses such a chat.
   }

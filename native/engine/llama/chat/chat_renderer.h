@@ -44,7 +44,8 @@ class ChatRenderer {
   ~ChatRenderer();
 
   bool has_template() const;
-  // True if tool calls have a form in the template, tried with a call and its result.
+  // True if tool calls have a form in the template that is also read (own_calls.h), tried with a
+  // call and its result.
   bool calls_tools() const { return calls_tools_; }
   // True if the template has tags for reasoning.
   bool thinks() const { return !thinking_->thinking_ends.empty(); }
