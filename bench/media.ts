@@ -47,7 +47,6 @@ const running = new Set<Server>();
 const commands = new Set<string>();
 const results: Result[] = [];
 const startedAt = new Date();
-await buildLlamaServer(root);
 await measure();
 const texts = isWanted('texts') ? await compareTexts() : [];
 const scores = isWanted('scores') ? await compareScores() : [];
@@ -60,6 +59,8 @@ async function measure(): Promise<void> {
   const all = Object.values(PROJECTORS)
     .flat()
     .filter(({ name }) => isWanted(name));
+  if (all.length === 0) return;
+  await buildLlamaServer(root);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
       void Promise.all([...running].map((server) => server.stop())).finally(() => process.kill(process.pid, signal));

@@ -25,9 +25,9 @@
 
 #include "engine/base/request.h"
 #include "engine/model/decoder.h"
+#include "engine/model/media_turns.h"
 #include "engine/run/generation.h"
 #include "engine/run/loop.h"
-#include "engine/run/media_turns.h"
 #include "engine/run/worker.h"
 
 namespace svc {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/model/media_turns.h"
 #include "engine/model/step_constants.h"
 
 namespace svc {
@@ -127,13 +128,8 @@ std::uint32_t RowsOfBatch(const Demand& prompt, std::uint32_t most) {
   return CutAtTile(prompt, most, most);
 }
 
-double LaneTurnMs(double step_ms, const StepTargets& targets) {
-  const double fair = std::min(kLaneShare * step_ms, kLongestWaitMs) / targets.turns;
-  return std::max(targets.decoding_ms - step_ms, fair);
-}
-
 bool IsStepDue(double since_ms, double step_ms, const StepTargets& targets) {
-  return since_ms >= LaneTurnMs(step_ms, targets);
+  return since_ms >= LaneTurnMs(step_ms, targets.decoding_ms, targets.turns);
 }
 
 double LaneGain(const CostModel& cost, const StepTargets& targets, std::uint32_t decoding,
@@ -143,7 +139,7 @@ double LaneGain(const CostModel& cost, const StepTargets& targets, std::uint32_t
   const std::uint32_t rows = RowsBeside(outputs, cost, StepRecord(), targets, max_rows);
   const double in_steps = rows / cost.Predict(outputs + rows, outputs);
   const double step_ms = cost.Predict(outputs, outputs);
-  const double turn_ms = LaneTurnMs(step_ms, targets);
+  const double turn_ms = LaneTurnMs(step_ms, targets.decoding_ms, targets.turns);
   const double in_lane = kLaneRowsBeside / cost.Predict(kLaneRowsBeside, 0);
   return in_lane * turn_ms / (turn_ms + step_ms) / in_steps;
 }

@@ -119,9 +119,6 @@ std::vector<Share> PlanStep(std::span<const Demand> demands, const StepLimits& l
 // Number of a prompt's rows, at most `most`, to compute in a batch of its own.
 std::uint32_t RowsOfBatch(const Demand& prompt, std::uint32_t most);
 
-// Milliseconds that the lane may compute between two steps that take `step_ms` each.
-double LaneTurnMs(double step_ms, const StepTargets& targets);
-
 // True if the decoding sequences get their next step, which costs `step_ms`, before the prompt in
 // the lane continues. `since_ms`: time since their last step.
 bool IsStepDue(double since_ms, double step_ms, const StepTargets& targets);

@@ -21,7 +21,7 @@
 #include "engine/base/siphash.h"
 #include "engine/llama/llama_model.h"
 #include "engine/model/media_rows.h"
-#include "engine/run/media_turns.h"
+#include "engine/model/media_turns.h"
 
 struct ggml_tensor;
 struct mtmd_context;

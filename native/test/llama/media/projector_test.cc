@@ -20,7 +20,7 @@ using Embeddings = Result<std::shared_ptr<const std::vector<float>>>;
 struct Loaded {
   std::unique_ptr<LlamaModel> model =
       test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/tiny-llama.gguf");
-  std::shared_ptr<MediaTurns> turns = std::make_shared<MediaTurns>(StepTargets{.decoding_ms = 0});
+  std::shared_ptr<MediaTurns> turns = std::make_shared<MediaTurns>(/*decoding_ms=*/0.0);
   std::unique_ptr<Projector> projector = std::move(
       Projector::Load({.gpu_layers = 0,
                        .projector_path = std::string(SVC_TEST_MODELS) + "/projectors/clip.gguf"},

@@ -7,23 +7,29 @@
 //   runner      step ········ step ········ step
 //   projector        part          part
 //
-// A part of a picture takes as long as a prompt in the lane would compute between two steps
-// (scheduler.h, LaneTurnMs): the projector chooses its operations accordingly.
+// A part of a picture takes as long as a prompt in the lane would compute between two steps: the
+// projector chooses its operations accordingly.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 
 #include "engine/model/cost_model.h"
-#include "engine/run/scheduler.h"
+#include "engine/model/step_constants.h"
 
 namespace svc {
+
+// Milliseconds that something else may compute between two steps that take `step_ms` each. `turns`:
+// number of adapter sets that take turns meanwhile (run/adapter_turns.h).
+double LaneTurnMs(double step_ms, double decoding_ms = kDecodingTargetMs, std::uint32_t turns = 1);
 
 // Threads: the runner's has steps, another one has a picture or sound.
 class MediaTurns {
  public:
-  explicit MediaTurns(const StepTargets& targets = {}) : targets_(targets) {}
+  // `decoding_ms`: target from one token to the next, where something decodes.
+  explicit MediaTurns(double decoding_ms = kDecodingTargetMs) : decoding_ms_(decoding_ms) {}
 
   // A turn of the runner. Waits until it begins. Null turns: there is no projector.
   class Step {
@@ -64,7 +70,7 @@ class MediaTurns {
   void Give(Owner owner);
   void TakeForMedia(std::unique_lock<std::mutex>& lock);
 
-  const StepTargets targets_;
+  const double decoding_ms_;
   std::atomic<bool> has_media_ = false;
 
   mutable std::mutex mutex_;

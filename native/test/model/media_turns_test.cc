@@ -1,5 +1,5 @@
 // Turns of steps and pictures: never at once, and a step that is due goes first.
-#include "engine/run/media_turns.h"
+#include "engine/model/media_turns.h"
 
 #include <atomic>
 #include <thread>

@@ -1,6 +1,13 @@
-#include "engine/run/media_turns.h"
+#include "engine/model/media_turns.h"
+
+#include <algorithm>
 
 namespace svc {
+
+double LaneTurnMs(double step_ms, double decoding_ms, std::uint32_t turns) {
+  const double fair = std::min(kLaneShare * step_ms, kLongestWaitMs) / turns;
+  return std::max(decoding_ms - step_ms, fair);
+}
 
 MediaTurns::Step::Step(MediaTurns* turns) : turns_(turns) {
   if (turns_ == nullptr) return;
@@ -46,7 +53,7 @@ bool MediaTurns::step_waits() const {
 
 double MediaTurns::part_ms() const {
   const std::lock_guard lock(mutex_);
-  return LaneTurnMs(step_ms_, targets_);
+  return LaneTurnMs(step_ms_, decoding_ms_);
 }
 
 // REQUIRES the lock, as below.
