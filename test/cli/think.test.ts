@@ -39,7 +39,6 @@ function onTerminal(...args: string[]): Terminal {
 }
 
 /** As a terminal shows it: control characters are left out, and line ends have a carriage return. */
-// eslint-disable-next-line no-control-regex
 const shown = (text: string): string => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '').trim();
 
 function partsOf(raw: string): { dimmed: string; plain: string } {

@@ -1,3 +1,6 @@
+/** Promises that are settled from outside, or looked at for a while. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
 /** A promise settled from outside. A rejection that is not handled raises no warning. */
 export interface Deferred<Value = void> {
   readonly promise: Promise<Value>;
@@ -12,4 +15,13 @@ export function deferred<Value = void>(): Deferred<Value> {
   });
   promise.catch(() => undefined);
   return { promise, ...(settle as Pick<Deferred<Value>, 'resolve' | 'reject'>) };
+}
+
+/** Resolves with true as soon as `promise` settles, or false after `milliseconds`. */
+export async function settlesWithin(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
+  const settled = promise.then(
+    () => true,
+    () => true,
+  );
+  return Promise.race([settled, sleep(milliseconds, false)]);
 }

@@ -3,7 +3,6 @@
  *
  *   generate, embed, rerank ──► answers ──► pool (an engine per file and load settings) ──► supervisor ──► engine process
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { CacheType, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
 import { hostMemory, type HostMemory } from '../../engine/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
@@ -28,6 +27,7 @@ import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
 import { Answers, contextOf, toMilliseconds } from './answers.ts';
 import { engineStatus, type EngineStatus } from './engine-status.ts';
+import { settlesWithin } from './deferred.ts';
 import { draftPathFor } from './draft-model.ts';
 import { engineModelOf, type EngineModel } from './engine-model.ts';
 import { EstimateCache } from './estimate-cache.ts';
@@ -467,15 +467,6 @@ export class LocalBackend implements Backend {
 /** null: not loaded, or an embedding engine, which keeps no KV cache between batches. */
 function cacheTypeOf({ info, plan }: Supervisor): CacheType | null {
   return info === null || info.makes_embeddings ? null : (plan?.options.cache_type ?? 'f16');
-}
-
-/** Resolves with true as soon as `promise` settles, or false after `milliseconds`. */
-async function settlesWithin(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
-  const settled = promise.then(
-    () => true,
-    () => true,
-  );
-  return Promise.race([settled, sleep(milliseconds, false)]);
 }
 
 /** The record has one decimal. */

@@ -15,7 +15,7 @@ import type { FormatFile } from '../asking/format-file.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
 import { readMedia } from '../asking/media-files.ts';
 import { offeringPull } from '../asking/offer-pull.ts';
-import { exit, out, printJson, printJsonLine, say, write } from '../terminal/output.ts';
+import { exit, printJson, printJsonLine, say, write } from '../terminal/output.ts';
 import { AnswerWriter } from '../asking/writer.ts';
 import { hasInput, readInput, readPromptInput, type PromptInput } from '../asking/stdin.ts';
 
