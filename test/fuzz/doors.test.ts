@@ -6,12 +6,14 @@ import { EmbedRequestSchema } from '../../src/protocol/embed.ts';
 import { GenerateRequestSchema, SamplingSchema } from '../../src/protocol/generate.ts';
 import { EmbeddingsFieldsSchema } from '../../src/protocol/openai-embeddings.ts';
 import { ChatCompletionSchema } from '../../src/protocol/openai-request.ts';
+import { TranscriptionFieldsSchema } from '../../src/protocol/media/openai-transcription.ts';
 import { RerankFieldsSchema } from '../../src/protocol/rerank/cohere-rerank.ts';
 import { RerankRequestSchema } from '../../src/protocol/rerank/rerank.ts';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { fuzzDoor } from './doors/campaign.ts';
 import { DOORS, type Door } from './doors/doors.ts';
 import { Random } from './random.ts';
+import { FIELD_NAMES } from './doors/form.ts';
 import { BODIES } from './doors/json.ts';
 import { METHODS, requestBytes, VALID } from './doors/protobuf-messages.ts';
 
@@ -25,8 +27,10 @@ for (const door of DOORS) {
 }
 
 test('every POST route and every field of its requests is fuzzed', () => {
+  const bodiesOf = (path: string): string[] =>
+    BODIES.filter((body) => body.path === path).flatMap(({ value }) => Object.keys(value));
   const fieldsOf = (path: string): Set<string> =>
-    new Set(BODIES.filter((body) => body.path === path).flatMap(({ value }) => Object.keys(value)));
+    new Set(path === HTTP_ROUTES.transcriptions ? FIELD_NAMES : bodiesOf(path));
   for (const { method, path } of [...PUBLIC, ...CONTROL])
     if (method === 'POST') assert.ok(fieldsOf(path).size > 0 || path === CONTROL_ROUTES.reload, path);
   // Over HTTP `keep_alive` and `max_tokens_per_doc` stand for two of our fields, and connections for the deadline.
@@ -35,6 +39,7 @@ test('every POST route and every field of its requests is fuzzed', () => {
     schemas.flatMap(({ entries }) => Object.keys(entries)).filter((name) => !fieldsOf(path).has(name));
   assert.equal(missing(HTTP_ROUTES.chatCompletions, ChatCompletionSchema, SamplingSchema), []);
   assert.equal(missing(CONTROL_ROUTES.generate, GenerateRequestSchema), []);
+  assert.equal(missing(HTTP_ROUTES.transcriptions, TranscriptionFieldsSchema), []);
   for (const [path, ...schemas] of [
     [HTTP_ROUTES.embeddings, EmbeddingsFieldsSchema, EmbedRequestSchema],
     [HTTP_ROUTES.rerank, RerankFieldsSchema, RerankRequestSchema],

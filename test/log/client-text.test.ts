@@ -15,6 +15,7 @@ import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { EmbedRequestSchema } from '../../src/protocol/embed.ts';
 import { GenerateRequestSchema, MessageSchema } from '../../src/protocol/generate.ts';
 import { EmbeddingsFieldsSchema } from '../../src/protocol/openai-embeddings.ts';
+import { TranscriptionFieldsSchema } from '../../src/protocol/media/openai-transcription.ts';
 import { ResponseFormatSchema } from '../../src/protocol/openai-format.ts';
 import { ChatCompletionSchema } from '../../src/protocol/openai-request.ts';
 import { RerankFieldsSchema } from '../../src/protocol/rerank/cohere-rerank.ts';
@@ -24,6 +25,7 @@ import { connectTo, definitions, failureOf } from '../grpc/scripted.ts';
 import { ask, type To } from '../http/ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
+import { wav } from '../support/media-files.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 import { planted, plantedMessages, plantedSchemas } from './planted.ts';
@@ -142,7 +144,20 @@ function rerankBodies(): object[] {
   ];
 }
 
-/** Bodies for each route of PUBLIC that has one. */
+/** A sound under a planted name with planted fields, as clients of OpenAI send it. */
+async function sendForms(port: number, path: string): Promise<number[]> {
+  const statuses: number[] = [];
+  for (const fields of [...planted(TranscriptionFieldsSchema, TEXT), { prompt: TEXT }, { file: TEXT }]) {
+    const form = new FormData();
+    form.set('file', new Blob([wav(20, 440)]), `${TEXT}.wav`);
+    for (const [name, value] of Object.entries(fields as object)) form.append(name, String(value));
+    const { status } = await fetch(`http://127.0.0.1:${String(port)}${path}`, { method: 'POST', body: form });
+    statuses.push(status);
+  }
+  return statuses;
+}
+
+/** Bodies for each route of PUBLIC that has one; the others have forms. */
 const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
   [HTTP_ROUTES.chatCompletions]: chatBodies,
   [HTTP_ROUTES.embeddings]: () => bodiesOver({ input: 'hi' }, [EmbedRequestSchema, EmbeddingsFieldsSchema]),
@@ -158,9 +173,11 @@ test('text in requests over HTTP and the control socket is not logged', async (c
   for (const { method, path, scope } of PUBLIC) {
     if (method !== 'POST' || scope === 'admin_key') continue;
     const bodies = BODIES[path];
-    assert.ok(bodies, `no bodies for ${path}`);
-    const statuses = await sendAll({ port }, path, bodies());
-    const all = path === HTTP_ROUTES.embeddings ? [400, 404] : [200, 400, 404];
+    const isForm = path === HTTP_ROUTES.transcriptions;
+    assert.ok(bodies ?? isForm, `no bodies for ${path}`);
+    const statuses = bodies ? await sendAll({ port }, path, bodies()) : await sendForms(port, path);
+    // No model here makes embeddings or hears.
+    const all = path === HTTP_ROUTES.embeddings || isForm ? [400, 404] : [200, 400, 404];
     for (const status of all) assert.ok(statuses.includes(status), `${path}: ${String(status)}`);
   }
   const generations = [...planted(GenerateRequestSchema, TEXT)].map((body) => ({ max_tokens: 1, ...(body as object) }));

@@ -5,9 +5,9 @@
 //                        after the reasoning          the same, if the model thinks first
 //                        at a trigger                 tool calls that the model may make
 //
-// Inside the reasoning no grammar applies, and no trigger counts. A token may complete a trigger and
-// go on after it. If the grammar does not allow that, the token may not follow, so that every call
-// begins within the grammar.
+// Inside the reasoning no grammar applies, and no trigger counts. A token may complete a trigger
+// and go on after it. If the grammar does not allow that, the token may not follow, so that every
+// call begins within the grammar.
 #pragma once
 
 #include <functional>

@@ -25,7 +25,7 @@ export interface FormField {
 }
 
 /** Without `file`. */
-const FieldsSchema = v.object({
+export const TranscriptionFieldsSchema = v.object({
   model: GenerateRequestSchema.entries.model,
   /** ISO 639, with a region or script. */
   language: v.exactOptional(v.pipe(v.string(), v.regex(/^[a-z]{2,3}(-[a-z]{2}|-[a-z]{4})?$/i))),
@@ -46,7 +46,7 @@ const FieldsSchema = v.object({
 
 export interface TranscriptionCall {
   readonly request: GenerateRequest;
-  readonly format: v.InferOutput<typeof FieldsSchema>['response_format'];
+  readonly format: v.InferOutput<typeof TranscriptionFieldsSchema>['response_format'];
   /** As requested. null: the model was to recognize it. */
   readonly language: string | null;
   readonly stream: boolean;
@@ -65,11 +65,11 @@ export function parseTranscription(form: readonly FormField[]): TranscriptionCal
       throw invalid(name, 'is not supported');
   }
   const file = theOne('file', fields);
-  const names = Object.keys(FieldsSchema.entries);
+  const names = Object.keys(TranscriptionFieldsSchema.entries);
   const texts = given(Object.fromEntries(names.map((name) => [name, theOne(name, fields)])));
   if (texts['response_format'] === 'srt' || texts['response_format'] === 'vtt')
     throw invalid('response_format', 'must be json, text or verbose_json: transcripts have no timestamps');
-  const { model, language, prompt, response_format, temperature, stream } = parse(FieldsSchema, texts);
+  const { model, language, prompt, response_format, temperature, stream } = parse(TranscriptionFieldsSchema, texts);
   if (stream && response_format === 'verbose_json')
     throw invalid('response_format', 'must be json or text in a stream');
   return {

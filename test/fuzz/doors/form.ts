@@ -28,7 +28,7 @@ const HEADERS = [
   'x: y',
   '',
 ];
-const NAMES = [
+export const FIELD_NAMES = [
   'model',
   'language',
   'prompt',
@@ -111,7 +111,9 @@ function bodyBytes(random: Random): Buffer {
   if (once(random, 12)) return randomBytes(random, 60);
   const parts = once(random, 8) ? [] : [part(once(random, 8) ? random.of(HEADERS) : FILE, random.of(FILES))];
   for (let count = random.below(once(random, 20) ? 80 : 4); count > 0; count -= 1) {
-    parts.push(part(`content-disposition: form-data; name="${random.of(NAMES)}"`, Buffer.from(random.of(VALUES))));
+    parts.push(
+      part(`content-disposition: form-data; name="${random.of(FIELD_NAMES)}"`, Buffer.from(random.of(VALUES))),
+    );
   }
   const bytes = Buffer.concat([...parts, Buffer.from(`--${BOUNDARY}--\r\n`)]);
   return once(random, 3) ? damaged(random, bytes) : bytes;

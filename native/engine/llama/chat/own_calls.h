@@ -19,8 +19,8 @@ namespace svc {
 
 // Returns the text that a model would write for the calls: the part of the history in which calls
 // differ from a text in their place, without the end of the turn. Absent: none of it is read as
-// these calls. `question`: a chat without an answer, with the tools; `format`: of its answer. Throws
-// the exceptions of libllama-common.
+// these calls. `question`: a chat without an answer, with the tools; `format`: of its answer.
+// Throws the exceptions of libllama-common.
 std::optional<std::string> OwnCalls(const common_chat_templates* templates,
                                     const common_chat_templates_inputs& question,
                                     const std::shared_ptr<const AnswerFormat>& format,

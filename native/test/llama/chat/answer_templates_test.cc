@@ -1,7 +1,7 @@
 // Every chat template of llama.cpp's tree: calls as the template itself writes them, and answers
 // with reasoning, content and a call, are read back wherever they are cut; a call, its result and
-// the answer to it make a chat; the grammars of calls compile in svc's own automaton. What a template
-// can do is compared with the table in docs/models.md.
+// the answer to it make a chat; the grammars of calls compile in svc's own automaton. What a
+// template can do is compared with the table in docs/models.md.
 #include <algorithm>
 #include <exception>
 #include <map>
