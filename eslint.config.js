@@ -3,7 +3,9 @@ import js from '@eslint/js';
 import { defineConfig } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 
-/** Folder or file under src/ → what it may import besides itself. test/architecture checks the same table, more closely. */
+/**
+ * Folder or file under src/ → what it may import besides itself. test/architecture checks the same table, more closely.
+ */
 const { src: LAYERS } = JSON.parse(readFileSync(new URL('test/architecture/layers.json', import.meta.url), 'utf8'));
 
 /** The rule for one row of the table: relative imports that lead into another layer must be in its list. */

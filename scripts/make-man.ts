@@ -1,5 +1,6 @@
 /**
- * Generates the man page svc(1) from the specs of the commands, the table of variables and the exit codes in docs/cli.md.
+ * Generates the man page svc(1) from the specs of the commands, the table of variables and the exit codes in
+ * docs/cli.md.
  *
  *   node --import tsx scripts/make-man.ts FILE
  */

@@ -43,7 +43,9 @@ export interface NativeModelInfo {
   readonly hears: boolean;
   /** Why the projector is not used; continues "the projector …". null: it is used, or there is none. */
   readonly projector_refusal: string | null;
-  /** Adapters of the load, in the same order. `error`: why one is not used; continues "the adapter X …". Empty: it is. */
+  /**
+   * Adapters of the load, in the same order. `error`: why one is not used; continues "the adapter X …". Empty: it is.
+   */
   readonly adapters: readonly { readonly id: string; readonly error: string }[];
   readonly device: string;
   readonly metadata: Readonly<Record<string, string>>;
@@ -262,7 +264,9 @@ export interface NativeLoadOptions {
   readonly draft_path?: string;
   /** Path of a projector. If it cannot be used, the load succeeds and `projector_refusal` says why. */
   readonly projector_path?: string;
-  /** LoRA adapters that requests may choose by `lora`. If one cannot be used, the load succeeds and `adapters` says why. */
+  /**
+   * LoRA adapters that requests may choose by `lora`. If one cannot be used, the load succeeds and `adapters` says why.
+   */
   readonly adapters?: readonly { readonly id: string; readonly path: string }[];
 }
 

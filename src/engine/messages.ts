@@ -1,4 +1,7 @@
-/** The messages between the daemon and an engine process. frames.ts carries them, frame-checks.ts validates the engine's. */
+/**
+ * The messages between the daemon and an engine process. frames.ts carries them, frame-checks.ts validates the
+ * engine's.
+ */
 import type { SandboxReport } from '../process/addon.ts';
 import type { ErrorRecord } from '../protocol/errors.ts';
 import type {

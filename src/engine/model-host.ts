@@ -1,6 +1,6 @@
 /**
- * One model in an engine process: estimates its memory, loads it, verifies it with one token, vector or score, and passes
- * messages between the pipe and the native engine, whose runner thread does the work. JavaScript wakes once per
+ * One model in an engine process: estimates its memory, loads it, verifies it with one token, vector or score, and
+ * passes messages between the pipe and the native engine, whose runner thread does the work. JavaScript wakes once per
  * message and at most once per step.
  *
  * Back-pressure: output that the daemon has not read waits in this process's memory. Above HOLD_BYTES the runner is
@@ -166,7 +166,9 @@ export class ModelHost {
     return opened.addon;
   }
 
-  /** Pictures and sounds take seconds: one request at a time prepares them, so that others find a free worker thread. */
+  /**
+   * Pictures and sounds take seconds: one request at a time prepares them, so that others find a free worker thread.
+   */
   async #generate(engine: NativeEngine, request: EngineRequest): Promise<number> {
     if (request.messages?.some(({ media }) => media !== undefined) !== true) return await engine.submit(request);
     this.#withMedia.add(request.id);
@@ -198,7 +200,9 @@ export class ModelHost {
     }
   }
 
-  /** The first token, vector or score triggers all lazy initialization and shows that the model works on this machine. */
+  /**
+   * The first token, vector or score triggers all lazy initialization and shows that the model works on this machine.
+   */
   async #warmUp(engine: NativeEngine): Promise<void> {
     const finished = new Promise<void>((resolve, reject) => {
       this.#onWarmUp = ({ finish, error }) => {

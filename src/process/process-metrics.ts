@@ -1,7 +1,7 @@
 /**
- * prom-client's metrics of this process: start time, CPU time, memory, open files. Its `collectDefaultMetrics` would add
- * those of Node, some with names that `promtool check metrics` rejects, and observers of the garbage collector and the
- * event loop that always run.
+ * prom-client's metrics of this process: start time, CPU time, memory, open files. Its `collectDefaultMetrics` would
+ * add those of Node, some with names that `promtool check metrics` rejects, and observers of the garbage collector and
+ * the event loop that always run.
  */
 import type { Registry } from 'prom-client';
 import osMemoryHeap from 'prom-client/lib/metrics/osMemoryHeap.js';

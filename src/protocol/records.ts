@@ -210,7 +210,9 @@ export function triedFields(
 export interface ModelRecord {
   readonly id: string;
   readonly aliases: readonly string[];
-  /** Id of the installed model that this name of the config (`models.NAME`) is made from. Absent: an installed model. */
+  /**
+   * Id of the installed model that this name of the config (`models.NAME`) is made from. Absent: an installed model.
+   */
   readonly from?: string;
   /** Settings of the config for this name, and of the names that it is made from. Absent: none. */
   readonly settings?: ModelSettings;
@@ -252,7 +254,9 @@ export interface ModelAdapter {
   readonly id: string;
   readonly path: string;
   readonly size_bytes: number;
-  /** Why it cannot be used, as found by the store or by a load; continues "the adapter X …". Absent: no fault is known. */
+  /**
+   * Why it cannot be used, as found by the store or by a load; continues "the adapter X …". Absent: no fault is known.
+   */
   readonly error?: string;
 }
 

@@ -26,7 +26,9 @@ export const HTTP_ROUTES = {
 export const CONTROL_ROUTES = {
   /** GET → StatusRecord. */
   status: '/control/status',
-  /** `{"drain_timeout_ms"}`, the time that running generations have to finish → 202 `{}`; the daemon drains and exits. */
+  /**
+   * `{"drain_timeout_ms"}`, the time that running generations have to finish → 202 `{}`; the daemon drains and exits.
+   */
   stop: '/control/stop',
   /** `{"drain": boolean}` → DrainRecord: stops (or resumes) accepting requests; the daemon stays up. */
   drain: '/control/drain',

@@ -3,8 +3,8 @@
  * events of the one that answers, and reports the requested and the chosen route.
  *
  * Guarantee to consumers, for any backend: `route`, `start`, any number of `text`, `reasoning` and `tool_call` (for
- * embeddings: `vectors`, for reranking: `scores`), one `finish`; or a SvcError is thrown. `route` comes with the first content. A deadline, an
- * abort or an early return stops the work behind the iterator.
+ * embeddings: `vectors`, for reranking: `scores`), one `finish`; or a SvcError is thrown. `route` comes with the first
+ * content. A deadline, an abort or an early return stops the work behind the iterator.
  */
 import type { Caller } from '../protocol/caller.ts';
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';

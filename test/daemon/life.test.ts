@@ -293,7 +293,7 @@ test('an error that can only come from a connection does not stop the daemon', a
   const daemon = await start(context).settled();
   daemon.send({ crash: 'ERR_HTTP2_INVALID_STREAM' });
   await waitFor('its line', () => daemon.log.some(({ msg }) => msg === 'a connection failed'));
-  assert.is((await daemon.client.ready()).state, 'READY');
+  await waitFor('READY', async () => (await daemon.client.ready()).state === 'READY');
   assert.not.ok(daemon.log.some(({ level }) => level === 'fatal'));
 });
 
@@ -327,7 +327,7 @@ test('a removed control socket is bound again, and requests over the old one con
   daemon.send({ finish: true });
   assert.is((await answer).end, 'finish');
   await waitFor('both to be told', () => daemon.log.filter(({ msg }) => msg.includes('bound again')).length === 2);
-  assert.is((await daemon.client.ready()).state, 'READY');
+  await waitFor('READY', async () => (await daemon.client.ready()).state === 'READY');
   await daemon.client.stop(0);
   assert.is((await daemon.exit).code, 0);
   assert.not.ok(existsSync(daemon.socketPath));

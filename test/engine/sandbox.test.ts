@@ -159,7 +159,7 @@ if (process.platform === 'linux' && !NO_COMPILER) {
           daemon.log.some(({ level }) => level === 'fatal'),
           false,
         );
-        assert.is((await daemon.client.ready()).status, 'ready');
+        await waitFor('the daemon to be ready', async () => (await daemon.client.ready()).status === 'ready');
       } finally {
         engine.kill();
         await engine.ended;

@@ -1,4 +1,7 @@
-/** `POST /v1/rerank`, `/v2/rerank` and `/rerank`: Cohere's client, the shapes of Jina's and llama-server's, invalid requests. */
+/**
+ * `POST /v1/rerank`, `/v2/rerank` and `/rerank`: Cohere's client, the shapes of Jina's and llama-server's, invalid
+ * requests.
+ */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { CohereClient, CohereClientV2 } from 'cohere-ai';

@@ -1,4 +1,6 @@
-/** A local model that reasons, over HTTP: the reasoning apart from the answer, its limits, and a template's variables. */
+/**
+ * A local model that reasons, over HTTP: the reasoning apart from the answer, its limits, and a template's variables.
+ */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import OpenAI from 'openai';

@@ -36,7 +36,9 @@ export interface Preset {
   readonly headLength: number;
   readonly feedForwardLength: number;
   readonly ropeBase: number;
-  /** Attention window, in tokens; absent for full attention. gemma3: of two layers in three; otherwise of every second. */
+  /**
+   * Attention window, in tokens; absent for full attention. gemma3: of two layers in three; otherwise of every second.
+   */
   readonly slidingWindow?: number;
   /** Layers with a short convolution (lfm2) or a gated delta net (qwen35) instead of attention. */
   readonly convolutions?: readonly number[];

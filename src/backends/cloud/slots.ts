@@ -1,9 +1,9 @@
 /**
  * A semaphore with a bounded FIFO queue.
  *
- * Not cockatiel's `bulkhead`: it runs a function and frees the place when the function's promise settles. A slot outlives
- * the call that takes it, because it is held until the answer's stream ends. An aborted request in the bulkhead's queue
- * would also learn of it only when its turn comes.
+ * Not cockatiel's `bulkhead`: it runs a function and frees the place when the function's promise settles. A slot
+ * outlives the call that takes it, because it is held until the answer's stream ends. An aborted request in the
+ * bulkhead's queue would also learn of it only when its turn comes.
  */
 import { SvcError } from '../../protocol/errors.ts';
 

@@ -1,4 +1,7 @@
-/** Resolves `engine.draft_model` or `models.NAME.draft`, the model for speculative decoding (native/engine/draft/drafter.h). */
+/**
+ * Resolves `engine.draft_model` or `models.NAME.draft`, the model for speculative decoding
+ * (native/engine/draft/drafter.h).
+ */
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { EngineModel } from './engine-model.ts';

@@ -1,6 +1,7 @@
 /**
  * Cache of memory estimates, so that reloading a model needs no dry run. An entry is valid for the same model file,
- * draft-model file, projector file, adapter files and settings. Estimates that involve devices contain their free memory and are not cached.
+ * draft-model file, projector file, adapter files and settings. Estimates that involve devices contain their free
+ * memory and are not cached.
  */
 import { statSync } from 'node:fs';
 import type { NativeMemoryEstimates } from '../../engine/addon.ts';

@@ -2,13 +2,13 @@
  * One request on the daemon's side: turns what the engine pushes into the protocol's events, and buffers it until the
  * consumer pulls.
  *
- * Adjacent pieces of the same kind are joined, so a slow consumer gets longer pieces, not a longer queue. Back-pressure:
- * above PAUSE_CHARACTERS the engine pauses this generation; the next pull takes everything and resumes it. A failure
- * discards buffered text, because text that was not sent must not prevent a retry. Vectors and scores are bounded by
- * their request and pause nothing.
+ * Adjacent pieces of the same kind are joined, so a slow consumer gets longer pieces, not a longer queue.
+ * Back-pressure: above PAUSE_CHARACTERS the engine pauses this generation; the next pull takes everything and resumes
+ * it. A failure discards buffered text, because text that was not sent must not prevent a retry. Vectors and scores are
+ * bounded by their request and pause nothing.
  *
- * An engine that ignores a pause or sends more vectors or scores than requested is killed: it no longer runs the code that we
- * loaded into it.
+ * An engine that ignores a pause or sends more vectors or scores than requested is killed: it no longer runs the code
+ * that we loaded into it.
  */
 import { randomInt } from 'node:crypto';
 import type { EngineFinish, EngineOutput, NativeToolCallPart } from '../../engine/addon.ts';

@@ -2,16 +2,8 @@
 import type { Client } from '../../client/client.ts';
 import { Collector } from '../../protocol/collect.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import {
-  LoraSchema,
-  type GenerateRequest,
-  type GenerateResult,
-  type Lora,
-  type Message,
-  type Sampling,
-} from '../../protocol/generate.ts';
+import type { GenerateRequest, GenerateResult, Lora, Message, Sampling } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
-import { parse } from '../../protocol/validate.ts';
 import type { answerFlags, FlagValues, routingFlags } from '../spec.ts';
 import { count } from '../terminal/format.ts';
 import { modelName } from '../machine/model-name.ts';
@@ -130,8 +122,12 @@ export function requestOf(
   };
 }
 
+/** The daemon checks id and range. */
 function loraOf(typed: string): Lora {
   const [id = '', scale = '1', ...rest] = typed.split('=');
   const number = scale.trim() === '' || rest.length > 0 ? NaN : Number(scale);
-  return parse(LoraSchema, { id, scale: number }, 'lora');
+  if (!Number.isFinite(number)) {
+    throw new SvcError('INVALID_REQUEST', 'lora.scale must be a number', { hint: 'give --lora ID or --lora ID=SCALE' });
+  }
+  return { id, scale: number };
 }

@@ -1,4 +1,6 @@
-/** `--tools FILE`: tools as OpenAI's API has them (`[{"type": "function", "function": {…}}]`), or their functions alone. */
+/**
+ * `--tools FILE`: tools as OpenAI's API has them (`[{"type": "function", "function": {…}}]`), or their functions alone.
+ */
 import * as v from 'valibot';
 import { ToolSchema, type GenerateRequest, type Tool } from '../../protocol/generate.ts';
 import { LIMITS } from '../../protocol/limits.ts';

@@ -53,7 +53,9 @@ export function checkExpectation({ headers: { expect } }: IncomingMessage): void
   });
 }
 
-/** Media types of a body, by the kind that a route takes. A page cannot send JSON to another origin without a preflight. */
+/**
+ * Media types of a body, by the kind that a route takes. A page cannot send JSON to another origin without a preflight.
+ */
 const BODIES = {
   json: { type: /^application\/([\w.-]+\+)?json\s*(;|$)/i, name: 'JSON', example: 'application/json' },
   form: { type: /^multipart\/form-data\s*;/i, name: 'a form', example: 'multipart/form-data; boundary=…' },

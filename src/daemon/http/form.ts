@@ -1,6 +1,6 @@
 /**
- * Reads a body of multipart/form-data. undici parses it; before that, what would cost it long is refused: many parts, and
- * long headers of a part, of which it examines each byte.
+ * Reads a body of multipart/form-data. undici parses it; before that, what would cost it long is refused: many parts,
+ * and long headers of a part, of which it examines each byte.
  */
 import { SvcError } from '../../protocol/errors.ts';
 import { LIMITS } from '../../protocol/limits.ts';

@@ -1,6 +1,6 @@
 /**
- * `POST /v1/audio/transcriptions` in OpenAI's format: the transcript of a sound, by a model that hears. The request is a
- * generation like any other, with a fixed instruction.
+ * `POST /v1/audio/transcriptions` in OpenAI's format: the transcript of a sound, by a model that hears. The request is
+ * a generation like any other, with a fixed instruction.
  */
 import { Collector } from '../../protocol/collect.ts';
 import { SvcError } from '../../protocol/errors.ts';

@@ -1,7 +1,7 @@
 /**
  * Checks files of LoRA adapters before libllama reads them. A pair of tensors `NAME.lora_a` and `NAME.lora_b` is added
- * to the weight NAME of the model: W + scale · B · A. libllama loads any pair whose outer dimensions fit, and aborts the
- * process in the first step if the others do not; so every dimension is compared here.
+ * to the weight NAME of the model: W + scale · B · A. libllama loads any pair whose outer dimensions fit, and aborts
+ * the process in the first step if the others do not; so every dimension is compared here.
  */
 import { VALUE_TYPE } from './ggml-types.ts';
 import { quoted } from './gguf-cursor.ts';

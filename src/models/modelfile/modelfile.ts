@@ -1,6 +1,6 @@
 /**
- * Reads Ollama's Modelfile, as settings of a name (`models.NAME`). An instruction that svc cannot honour is refused with
- * its line, and one that changes no answer is named: nothing is dropped silently.
+ * Reads Ollama's Modelfile, as settings of a name (`models.NAME`). An instruction that svc cannot honour is refused
+ * with its line, and one that changes no answer is named: nothing is dropped silently.
  */
 import { SvcError } from '../../protocol/errors.ts';
 import type { ModelSettings } from '../../protocol/model/settings.ts';
@@ -141,7 +141,9 @@ function wrong(file: string, line: number, what: string, hint?: string): SvcErro
   return new SvcError('INPUT_INVALID', `${file}:${String(line)}: ${what}`, hint === undefined ? {} : { hint });
 }
 
-/** Writes settings as a Modelfile; those that it cannot express are named in comments. `adapters`: those of the model. */
+/**
+ * Writes settings as a Modelfile; those that it cannot express are named in comments. `adapters`: those of the model.
+ */
 export function toModelfile(from: string, settings: ModelSettings, adapters: readonly ModelAdapter[] = []): string {
   const lines = [`FROM ${from}`];
   const { lora = [] } = settings;

@@ -36,7 +36,9 @@ export class Job<Event> {
     return this.#controller.signal.aborted;
   }
 
-  /** Ends with the work, and rethrows its error. Returning early or aborting leaves the job; the last waits for its end. */
+  /**
+   * Ends with the work, and rethrows its error. Returning early or aborting leaves the job; the last waits for its end.
+   */
   async *listen(signal: AbortSignal): AsyncGenerator<Event, void, undefined> {
     let wake: () => void = () => undefined;
     const listener: Listener<Event> = { unread: [...this.#history], wake: () => wake() };

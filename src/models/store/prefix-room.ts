@@ -4,8 +4,8 @@
  * Each engine has access only to the directory of its own model, because another model's file may have taken over its
  * engine. So no engine knows how much the others store, and only the daemon can limit the sum. It watches the
  * directories, and deletes the least recently used files of all models as soon as they exceed the limit together. Until
- * then, the limit may be exceeded by what the engines write in a tenth of a second. An engine treats a deleted file as a
- * miss. It limits its own directory, too, so the limit also holds in a single engine without a daemon.
+ * then, the limit may be exceeded by what the engines write in a tenth of a second. An engine treats a deleted file as
+ * a miss. It limits its own directory, too, so the limit also holds in a single engine without a daemon.
  *
  * Engines are not trusted here: whatever lies in the directories counts, and can be deleted.
  */

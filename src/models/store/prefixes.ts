@@ -119,8 +119,8 @@ export async function clearPrefixes(folder: string): Promise<void> {
 }
 
 /**
- * Moves files that lie beside each other, as earlier versions wrote them, into the directories of their models. Deletes whatever
- * else is there, and empty directories. Ignores errors. REQUIRES: no engine runs.
+ * Moves files that lie beside each other, as earlier versions wrote them, into the directories of their models. Deletes
+ * whatever else is there, and empty directories. Ignores errors. REQUIRES: no engine runs.
  */
 export async function adoptPrefixes(folder: string): Promise<void> {
   for (const entry of await readdir(folder, { withFileTypes: true }).catch(() => [])) {

@@ -1,6 +1,6 @@
 /**
- * `POST /v1/audio/transcriptions`: converts OpenAI's form to a chat with the sound and a fixed instruction, and its answer
- * to a transcript. Unknown fields are ignored, and an empty one is absent.
+ * `POST /v1/audio/transcriptions`: converts OpenAI's form to a chat with the sound and a fixed instruction, and its
+ * answer to a transcript. Unknown fields are ignored, and an empty one is absent.
  */
 import * as v from 'valibot';
 import type { Collector } from '../collect.ts';

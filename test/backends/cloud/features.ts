@@ -1,7 +1,7 @@
 /**
  * Declares, beside the test that shows it, which features svc supports with each provider API. The table in
- * docs/providers.md is generated from these declarations (test/backends/cloud/feature-table.ts), so the API and the feature
- * name must be literals.
+ * docs/providers.md is generated from these declarations (test/backends/cloud/feature-table.ts), so the API and the
+ * feature name must be literals.
  *
  *   const { feature, refused } = featuresOf('messages', test);
  *   feature('tools', 'are sent with their schema', () => { … });

@@ -1,7 +1,7 @@
 /**
- * Targets `pictures` and `sounds`: the engine's decoders, built with AddressSanitizer and UndefinedBehaviorSanitizer, read
- * small valid files with random damage (native/test/llama/media/decoders_fuzz_test.cc). A report of a sanitizer, a crash,
- * a broken limit, or two minutes of silence is a finding.
+ * Targets `pictures` and `sounds`: the engine's decoders, built with AddressSanitizer and UndefinedBehaviorSanitizer,
+ * read small valid files with random damage (native/test/llama/media/decoders_fuzz_test.cc). A report of a sanitizer, a
+ * crash, a broken limit, or two minutes of silence is a finding.
  */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';

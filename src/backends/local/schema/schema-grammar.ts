@@ -178,7 +178,9 @@ export class SchemaCompiler {
     return found;
   }
 
-  /** The parts of `allOf` (one), `anyOf` or `oneOf`, merged with the keywords beside them. null: it has none of them. */
+  /**
+   * The parts of `allOf` (one), `anyOf` or `oneOf`, merged with the keywords beside them. null: it has none of them.
+   */
   #alternatives(schema: JsonObject, path: string): readonly (readonly [schema: Json, path: string])[] | null {
     const keyword = (['allOf', 'anyOf', 'oneOf'] as const).find((name) => schema[name] !== undefined);
     if (keyword === undefined) return null;
