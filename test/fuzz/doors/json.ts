@@ -47,6 +47,7 @@ const SAME = {
   stop: ['x'],
   truncate: true,
   repetition_guard: 'warn',
+  lora: [{ id: 'a', scale: 0.5 }],
   reasoning_effort: 'low',
   reasoning_budget_tokens: 1,
   chat_template_kwargs: { enable_thinking: false, a: [{ b: null }] },
