@@ -197,7 +197,7 @@ test('gRPC and svc run take adapters, too', async ({ run, start }) => {
   for (const [value, message] of [
     ['legal=x', /lora\.scale must be a number/],
     ['legal=', /lora\.scale must be a number/],
-    ['=1', /lora\.id must have a length of at least 1/],
+    ['=1', /lora\[0\]\.id must have a length of at least 1/],
     ['gone', /lora\[0\]\.id is "gone"[\s\S]*it has style, legal/],
   ] as const) {
     const { code, stderr } = await run('run', '-m', 'tiny', '--lora', value, 'Hi');

@@ -21,7 +21,7 @@ const test = daemonSuite('readiness');
 async function start(context: DaemonContext, options: DaemonProcessOptions = {}): Promise<DaemonProcess> {
   const daemon = startIn(context, options);
   await daemon.settled();
-  await waitFor('READY', async () => (await daemon.client.ready()).state === 'READY');
+  await waitFor('the daemon to be ready', async () => (await daemon.client.ready()).status === 'ready');
   return daemon;
 }
 
