@@ -30,7 +30,7 @@ export async function buildAddon() {
       await configure();
     });
     const time =
-      llama === 'source' ? 'with libllama from source, about 10 minutes on 2 cores' : 'less than a minute on 2 cores';
+      llama === 'source' ? 'with libllama from source, about 10 minutes on 2 cores' : 'up to 3 minutes on 2 cores';
     const parallel = ['--parallel', String(availableParallelism())];
     await run(`building the engine (${time})`, 'cmake', ['--build', addonFolder, '--target', 'svc_addon', ...parallel]);
   });
