@@ -21,7 +21,7 @@ function picture(): object {
   return { type: 'image_url', image_url: { url: `data:image/png;base64,${bytes.toString('base64')}` } };
 }
 
-/** Of a random pitch. */
+/** A tone of a random pitch. */
 function sound(): object {
   const bytes = wav(RATE * SOUND_SECONDS, 200 + randomBytes(2).readUInt16LE() / 50, RATE);
   return { type: 'input_audio', input_audio: { data: bytes.toString('base64'), format: 'wav' } };

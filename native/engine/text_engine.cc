@@ -28,7 +28,7 @@ namespace {
 
 using PrefixBytes = std::shared_ptr<std::atomic<std::uint64_t>>;
 
-// The model's adapters, and what tells their cached prefixes apart.
+// The model's adapters, and the key that separates their cached prefixes.
 struct ScopedAdapters {
   Adapters loaded;
   std::vector<Fingerprint> fingerprints;  // of their files

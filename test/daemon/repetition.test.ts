@@ -3,13 +3,14 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import OpenAI from 'openai';
+import type OpenAI from 'openai';
 import type { FinishEvent, GenerateRequest, GenerateResult } from '../../src/protocol/generate.ts';
 import { failure } from '../http/api-failure.ts';
 import { connectTo } from '../grpc/scripted.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
+import { openAiClient } from '../support/openai.ts';
 import { svc } from '../support/svc.ts';
 
 let home: Home;
@@ -76,8 +77,8 @@ test('an answer that does not repeat itself is left alone', async () => {
 });
 
 test('every API reports it', async () => {
-  const { http, grpc } = await daemon.client.status();
-  const client = new OpenAI({ baseURL: `http://${String(http)}/v1`, apiKey: 'none', maxRetries: 0 });
+  const { grpc } = await daemon.client.status();
+  const client = await openAiClient(daemon);
   const asked = {
     model: 'tiny',
     messages,

@@ -3,10 +3,11 @@
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import OpenAI from 'openai';
+import type OpenAI from 'openai';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
+import { openAiClient } from '../support/openai.ts';
 import { svc } from '../support/svc.ts';
 import { failure } from './api-failure.ts';
 
@@ -37,8 +38,7 @@ test.before(async () => {
   ] as const)
     assert.is((await svc(['model', 'add', modelPath(file), '--name', name], { home })).code, 0);
   daemon = await spawnDaemon(home).settled();
-  const { http } = await daemon.client.status();
-  client = new OpenAI({ baseURL: `http://${String(http)}/v1`, apiKey: 'none', maxRetries: 0 });
+  client = await openAiClient(daemon);
 });
 test.after(async () => {
   daemon.kill('SIGTERM');

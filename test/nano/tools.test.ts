@@ -1,10 +1,11 @@
 /** The built-in model and tools: it answers as without them, and calls one only where a call must happen. */
 import Ajv from 'ajv';
-import OpenAI from 'openai';
+import type OpenAI from 'openai';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
+import { openAiClient } from '../support/openai.ts';
 
 let home: Home;
 let daemon: DaemonProcess;
@@ -13,8 +14,7 @@ let client: OpenAI;
 test.before(async () => {
   home = await makeHome();
   daemon = await spawnDaemon(home).settled();
-  const { http } = await daemon.client.status();
-  client = new OpenAI({ baseURL: `http://${String(http)}/v1`, apiKey: 'none', maxRetries: 0 });
+  client = await openAiClient(daemon);
 });
 test.after(async () => {
   daemon.kill('SIGTERM');

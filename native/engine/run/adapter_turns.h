@@ -8,7 +8,7 @@
 // A turn lasts several steps if they are short, because each change costs time, but all turns
 // together last no longer than the inter-token target: each set has an equal part of it, and one
 // step at least. The steps of a turn have the same part as their target (StepTargets::turns), so
-// that prompts in them delay nobody either.
+// that prompts in them do not delay the other sets either.
 #pragma once
 
 #include <cstdint>

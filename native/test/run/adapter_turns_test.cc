@@ -1,5 +1,5 @@
 // Generations with different sets of LoRA adapters: no step holds two sets, each text is that of
-// the generation alone, and nobody waits long for the turn of its set.
+// the generation alone, and no generation waits long for the turn of its set.
 #include "engine/run/adapter_turns.h"
 
 #include <algorithm>

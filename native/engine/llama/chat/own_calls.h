@@ -1,7 +1,7 @@
 // Tries whether the tool calls that a chat template writes into a prompt are read back.
 //
 // llama.cpp's analysis takes the form of calls from the template. A template may write calls in a
-// form that the analysis does not understand; its model would then write calls that nobody reads.
+// form that the analysis does not understand; the calls of its model would then not be read.
 #pragma once
 
 #include <memory>

@@ -285,7 +285,7 @@ bool IsReadable(const AnswerFormat& format, const std::string& text) {
 }
 
 // Half tags, repeated tags and other garbage end in some answer. What the parser can read is read
-// the same wherever it is cut; of other text, what was delivered is not taken back.
+// the same wherever it is cut. Of other text, delivered parts are not taken back.
 TEST(GarbageIsReadToo) {
   std::uint32_t state = 1;
   const auto random = [&](std::size_t below) {

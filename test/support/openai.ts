@@ -1,0 +1,8 @@
+/** OpenAI's client of a running daemon: no retries, so that a test sees every error. */
+import OpenAI from 'openai';
+import type { DaemonProcess } from './daemon.ts';
+
+export async function openAiClient(daemon: DaemonProcess): Promise<OpenAI> {
+  const { http } = await daemon.client.status();
+  return new OpenAI({ baseURL: `http://${String(http)}/v1`, apiKey: 'none', maxRetries: 0 });
+}
