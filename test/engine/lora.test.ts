@@ -6,9 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { EngineRequest } from '../../src/engine/addon.ts';
-import { encodeFrame, FrameDecoder, FROM_ENGINE } from '../../src/engine/frames.ts';
-import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
-import { spawnEngine } from '../../src/engine/spawn.ts';
+import { startEngine } from '../support/engine-pipe.ts';
 import { waitFor } from '../support/wait.ts';
 
 const MODELS = fileURLToPath(new URL('../../build/models/', import.meta.url));
@@ -21,14 +19,8 @@ test.before.each(async (context) => {
 test.after.each(async ({ folder }) => rm(folder, { recursive: true }));
 
 async function start(adapters: readonly { id: string; path: string }[]) {
-  const child = await spawnEngine();
-  const frames = new FrameDecoder<FromEngine>(FROM_ENGINE);
-  const received: FromEngine[] = [];
-  child.stdout.resume();
-  child.stderr.resume();
-  child.pipe.on('error', () => undefined);
-  child.pipe.on('data', (chunk: Buffer) => received.push(...frames.decode(chunk)));
-  const send = (message: ToEngine): void => void child.pipe.write(encodeFrame(message));
+  const child = await startEngine();
+  const { received, send } = child;
   send({
     type: 'load',
     model: 'tiny',

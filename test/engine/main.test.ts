@@ -4,27 +4,18 @@ import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { encodeFrame, FrameDecoder, FROM_ENGINE } from '../../src/engine/frames.ts';
-import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
-import { spawnEngine } from '../../src/engine/spawn.ts';
+import type { FromEngine } from '../../src/engine/messages.ts';
 import { given } from '../../src/protocol/given.ts';
+import { startEngine } from '../support/engine-pipe.ts';
 import { waitFor } from '../support/wait.ts';
 
 const MODEL = fileURLToPath(new URL('../../build/models/tiny-llama.gguf', import.meta.url));
 
 async function start() {
-  const child = await spawnEngine();
-  const frames = new FrameDecoder<FromEngine>(FROM_ENGINE);
-  const received: FromEngine[] = [];
-  child.stdout.resume();
-  child.stderr.resume();
-  child.pipe.on('error', () => undefined);
-  child.pipe.on('data', (chunk: Buffer) => received.push(...frames.decode(chunk)));
-  const send = (message: ToEngine): void => void child.pipe.write(encodeFrame(message));
+  const child = await startEngine();
+  const { received, send } = child;
   return {
     ...child,
-    received,
-    send,
     ofType: <Type extends FromEngine['type']>(type: Type) =>
       received.filter((message): message is Extract<FromEngine, { type: Type }> => message.type === type),
     load: async (path = MODEL) => {
