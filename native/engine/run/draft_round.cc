@@ -157,15 +157,16 @@ void DraftRound::AddRows(Step* step, const std::vector<Proposal>& proposals,
 bool DraftRound::Believes(const Step& step, const StepPart& part, std::size_t row) {
   Generation& generation = *part.generation;
   const std::uint32_t cells = decoder_->cells_total() - admission_->FreeCells();
+  TieGuard& ties = generation.adapters.empty() ? ties_ : adapter_ties_;
   if (!step.HasDrafts()) {
     if (generation.doubt) {
-      ties_.Observe(generation.doubt->rows, cells, generation.doubt->lead,
-                    generation.sampler->Lead(decoder_->Logits(row)));
+      ties.Observe(generation.doubt->rows, cells, generation.doubt->lead,
+                   generation.sampler->Lead(decoder_->Logits(row)));
     }
     generation.doubt.reset();
     return true;
   }
-  const float margin = ties_.Margin(step.rows.size(), cells);
+  const float margin = ties.Margin(step.rows.size(), cells);
   const float lead = margin > 0 ? generation.sampler->Lead(decoder_->Logits(row)) : 0;
   const bool believed = lead >= margin;
   generation.trust += kTrustGain * ((believed ? 1 : 0) - generation.trust);

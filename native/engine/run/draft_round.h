@@ -98,6 +98,7 @@ class DraftRound {
   const Admission* const admission_;
   const Padding* const padding_;
   TieGuard ties_;
+  TieGuard adapter_ties_;  // of steps with LoRA adapters, whose products round otherwise
   DraftBudget budget_;
   bool is_skipped_ = false;                  // the next step gets no drafts
   std::optional<GenerationId> catching_up_;  // generation whose text the model is prefilling
