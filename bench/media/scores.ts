@@ -1,6 +1,6 @@
 /** Compares scores of our engine with those of llama-server built from the same source. */
 import { basename } from 'node:path';
-import { ranked } from '../../src/protocol/rerank/rerank.ts';
+import { ranked } from '../../src/protocol/rerank.ts';
 import { beside, MANY, testModel, timeOf, type Both } from '../compare/beside-server.ts';
 
 /** Relative to 1 + |score|: the batch shape changes the rounding. */

@@ -18,7 +18,7 @@ import type { Caller } from '../protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../protocol/embed.ts';
 import type { GenerateEvent, GenerateRequest } from '../protocol/generate.ts';
 import type { ProviderRecord } from '../protocol/records.ts';
-import type { RerankEvent, RerankRequest } from '../protocol/rerank/rerank.ts';
+import type { RerankEvent, RerankRequest } from '../protocol/rerank.ts';
 import type { SvcError } from '../protocol/errors.ts';
 
 export interface Backend {

@@ -5,7 +5,7 @@
 import type { EmbedRequest } from '../protocol/embed.ts';
 import type { Repetition, FinishEvent, GenerateRequest, Message, Usage } from '../protocol/generate.ts';
 import type { DeviceRecord, StepsHealth } from '../protocol/records.ts';
-import type { RerankRequest } from '../protocol/rerank/rerank.ts';
+import type { RerankRequest } from '../protocol/rerank.ts';
 
 /** Memory at the time of the call. null: unknown to the backend, or not measured by it. */
 export interface NativeDevice extends DeviceRecord {

@@ -2,7 +2,7 @@
 import type { EmbedEvent } from './embed.ts';
 import { SvcError } from './errors.ts';
 import type { FinishEvent, GenerateEvent, RouteEvent, StartEvent, TokenLogprobs, ToolCall } from './generate.ts';
-import type { RerankEvent } from './rerank/rerank.ts';
+import type { RerankEvent } from './rerank.ts';
 
 type AnswerEvent = RouteEvent | GenerateEvent | EmbedEvent | RerankEvent;
 

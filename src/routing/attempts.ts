@@ -10,7 +10,7 @@ import type { EmbedEvent } from '../protocol/embed.ts';
 import type { GenerateEvent, RouteAttempt, StartEvent } from '../protocol/generate.ts';
 import { given } from '../protocol/given.ts';
 import type { KeyScope } from '../protocol/keys.ts';
-import type { RerankEvent } from '../protocol/rerank/rerank.ts';
+import type { RerankEvent } from '../protocol/rerank.ts';
 import { Circuit, isLeftAlone, PATIENCE_MS } from './circuit.ts';
 import { LOCAL, mayFallBack, type Candidate, type Plan } from './policy.ts';
 import { retryDelay, RetryBudget } from './retry.ts';

@@ -18,7 +18,7 @@ import type {
   StartEvent,
 } from '../protocol/generate.ts';
 import type { ProviderHealth, ProviderRecord } from '../protocol/records.ts';
-import type { RerankEvent, RerankRequest } from '../protocol/rerank/rerank.ts';
+import type { RerankEvent, RerankRequest } from '../protocol/rerank.ts';
 import type { Backend, GenerateContext } from '../backends/backend.ts';
 import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
 import { PATIENCE_MS } from './circuit.ts';

@@ -5,7 +5,7 @@ import { inWordsOfGrpc, inWordsOfOpenAi, randomQuestion } from '../../bench/soak
 import { Definitions } from '../../src/grpc/definitions.ts';
 import { fieldsOf } from '../../src/grpc/records.ts';
 import { GenerateRequestSchema, type GenerateRequest } from '../../src/protocol/generate.ts';
-import { parseChatCompletion } from '../../src/protocol/openai-request.ts';
+import { parseChatCompletion } from '../../src/protocol/openai/chat-request.ts';
 import { parse } from '../../src/protocol/validate.ts';
 
 const questions = Array.from({ length: 500 }, randomQuestion);

@@ -1,7 +1,7 @@
 /** `lora` of chat completions: llama-server's shape, and what is wrong with it. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parseChatCompletion } from '../../src/protocol/openai-request.ts';
+import { parseChatCompletion } from '../../src/protocol/openai/chat-request.ts';
 import { rejection } from '../support/errors.ts';
 
 const messages = [{ role: 'user', content: 'Hi' }];

@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { withoutSounds } from '../../src/backends/cloud/message-parts.ts';
 import type { SvcError } from '../../src/protocol/errors.ts';
-import { parseChatCompletion } from '../../src/protocol/openai-request.ts';
+import { parseChatCompletion } from '../../src/protocol/openai/chat-request.ts';
 
 test('sounds, and why others are refused', () => {
   const parse = (part: object): unknown =>

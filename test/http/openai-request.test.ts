@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { LIMITS } from '../../src/protocol/generate.ts';
-import { parseChatCompletion } from '../../src/protocol/openai-request.ts';
+import { parseChatCompletion } from '../../src/protocol/openai/chat-request.ts';
 import { renamed } from '../../src/protocol/validate.ts';
 
 const SECRET = 'the-secret-prompt';

@@ -18,7 +18,7 @@ import type { KeyScope } from '../../src/protocol/keys.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
 import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import type { LoadEvent } from '../../src/protocol/routes.ts';
-import type { RerankEvent, RerankRequest } from '../../src/protocol/rerank/rerank.ts';
+import type { RerankEvent, RerankRequest } from '../../src/protocol/rerank.ts';
 import { Router } from '../../src/routing/router.ts';
 
 export type EmbedScript = (request: EmbedRequest, context: GenerateContext) => AsyncIterable<EmbedEvent>;

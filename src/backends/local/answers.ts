@@ -12,7 +12,7 @@ import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { FinishEvent, GenerateRequest, StartEvent } from '../../protocol/generate.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
-import type { RerankRequest } from '../../protocol/rerank/rerank.ts';
+import type { RerankRequest } from '../../protocol/rerank.ts';
 import type { GenerateContext } from '../backend.ts';
 import type { EngineModel } from './engine-model.ts';
 import type { ContentEvent, EngineAnswer } from './generation.ts';

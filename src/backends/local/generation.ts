@@ -23,7 +23,7 @@ import type {
   TokenLogprobs,
   ToolCallEvent,
 } from '../../protocol/generate.ts';
-import type { ScoresEvent } from '../../protocol/rerank/rerank.ts';
+import type { ScoresEvent } from '../../protocol/rerank.ts';
 import { toFinishEvent, toLogprobs } from './request.ts';
 
 /** About a thousand tokens: enough for any consumer that keeps up. */

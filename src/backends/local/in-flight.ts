@@ -4,7 +4,7 @@ import type { EngineInfo, ToEngine } from '../../engine/messages.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
-import type { RerankRequest } from '../../protocol/rerank/rerank.ts';
+import type { RerankRequest } from '../../protocol/rerank.ts';
 import type { EngineChild, OutputReader } from './engine-child.ts';
 import { Embedding, Generation, Ranking, type AnswerOwner } from './generation.ts';
 

@@ -21,7 +21,7 @@ import {
   type ProviderRecord,
   type StepsHealth,
 } from '../../protocol/records.ts';
-import type { RerankEvent, RerankRequest } from '../../protocol/rerank/rerank.ts';
+import type { RerankEvent, RerankRequest } from '../../protocol/rerank.ts';
 import type { LoadEvent, LoadWishes } from '../../protocol/routes.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';

@@ -7,7 +7,7 @@ import type { FinishEvent, Format, GenerateRequest, TokenLogprob, TokenLogprobs 
 import { given } from '../../protocol/given.ts';
 import type { RequestSettings } from '../../protocol/model/settings.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
-import type { RerankRequest } from '../../protocol/rerank/rerank.ts';
+import type { RerankRequest } from '../../protocol/rerank.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { toChat } from './chat.ts';
 import type { Plan } from './fit.ts';

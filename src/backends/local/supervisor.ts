@@ -21,7 +21,7 @@ import type { Logger } from '../../log/log.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
-import type { RerankRequest } from '../../protocol/rerank/rerank.ts';
+import type { RerankRequest } from '../../protocol/rerank.ts';
 import { abortable } from '../abortable.ts';
 import { restartDelayMs } from './backoff.ts';
 import { deferred, type Deferred } from './deferred.ts';

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ContentPart } from '../../protocol/generate.ts';
 import { LIMITS } from '../../protocol/limits.ts';
-import { imageType, soundType } from '../../protocol/media/media-type.ts';
+import { imageType, soundType } from '../../protocol/media-type.ts';
 
 /**
  * Images first. Throws INPUT_INVALID for a file of another type, REQUEST_TOO_LARGE if they are too large together.

@@ -5,7 +5,7 @@
 import * as v from 'valibot';
 import { ToolCallSchema, type Message } from '../../protocol/generate.ts';
 import { LIMITS } from '../../protocol/limits.ts';
-import { toMessage, type WireMessage } from '../../protocol/openai-messages.ts';
+import { toMessage, type WireMessage } from '../../protocol/openai/messages.ts';
 import { parse } from '../../protocol/validate.ts';
 import { readJsonFile } from './json-file.ts';
 

@@ -13,7 +13,7 @@ import {
   type TokenLogprob,
   type TokenLogprobs,
 } from '../../protocol/generate.ts';
-import { parseRerankRequest, ranked, type RerankRequest } from '../../protocol/rerank/rerank.ts';
+import { parseRerankRequest, ranked, type RerankRequest } from '../../protocol/rerank.ts';
 import { invalid, parse } from '../../protocol/validate.ts';
 import { parsedJson } from '../../protocol/foreign-text.ts';
 import { JsonGauge } from '../http/json-gauge.ts';

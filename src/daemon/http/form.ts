@@ -4,7 +4,7 @@
  */
 import { SvcError } from '../../protocol/errors.ts';
 import { LIMITS } from '../../protocol/limits.ts';
-import type { FormField } from '../../protocol/media/openai-transcription.ts';
+import type { FormField } from '../../protocol/openai/transcription.ts';
 import { readBytes } from './body.ts';
 import type { Exchange } from './exchange.ts';
 

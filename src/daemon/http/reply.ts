@@ -7,7 +7,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { SvcError } from '../../protocol/errors.ts';
-import { toOpenAiError } from '../../protocol/openai-response.ts';
+import { toOpenAiError } from '../../protocol/openai/chat-response.ts';
 import { drained } from './drained.ts';
 import { discardBody } from './discard-body.ts';
 

@@ -3,17 +3,17 @@ import { CONTROL_ROUTES, HTTP_ROUTES } from '../../protocol/routes.ts';
 import { decodePercent } from '../../protocol/foreign-text.ts';
 import type { BodyKind } from './access.ts';
 import type { RouteScope } from './authorize.ts';
-import { chatCompletions } from './chat-completions.ts';
+import { chatCompletions } from './openai/chat-completions.ts';
 import * as control from './control.ts';
-import { embeddings } from './embeddings.ts';
+import { embeddings } from './openai/embeddings.ts';
 import type { Handler } from './exchange.ts';
 import { health, livez, readyz, readyzOne } from './health.ts';
 import { metrics } from './metrics.ts';
-import { listModels, showModel } from './models.ts';
-import { ollamaPull } from './ollama-pull.ts';
-import { rerank } from './rerank.ts';
+import { listModels, showModel } from './openai/models.ts';
+import { ollamaPull } from './ollama/pull.ts';
+import { rerank } from './cohere/rerank.ts';
 import type { ApiFamily } from './reply.ts';
-import { transcriptions } from './transcriptions.ts';
+import { transcriptions } from './openai/transcriptions.ts';
 
 export interface Route {
   readonly method: 'GET' | 'POST';

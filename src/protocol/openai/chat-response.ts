@@ -1,9 +1,9 @@
 /** Converts answers, models and errors to OpenAI's format. Its clients ignore our `timings`, `hint` and `id`. */
-import type { Collector } from './collect.ts';
-import { SvcError, type ErrorCode } from './errors.ts';
-import type { FinishEvent, TokenLogprobs, ToolCallEvent } from './generate.ts';
-import { given } from './given.ts';
-import type { ModelRecord } from './records.ts';
+import type { Collector } from '../collect.ts';
+import { SvcError, type ErrorCode } from '../errors.ts';
+import type { FinishEvent, TokenLogprobs, ToolCallEvent } from '../generate.ts';
+import { given } from '../given.ts';
+import type { ModelRecord } from '../records.ts';
 
 /** Fields that every chunk of an answer repeats. */
 export interface Answer {

@@ -1,11 +1,11 @@
 /** `POST /v1/embeddings`: converts OpenAI's format to our request, and our vectors to its response, one at a time. */
 import * as v from 'valibot';
-import { parseEmbedRequest, type EmbedRequest } from './embed.ts';
-import type { FinishEvent } from './generate.ts';
-import { given } from './given.ts';
-import { KeepAliveSchema } from './keep-alive.ts';
-import { truncatedOf } from './openai-response.ts';
-import { invalid, parse } from './validate.ts';
+import { parseEmbedRequest, type EmbedRequest } from '../embed.ts';
+import type { FinishEvent } from '../generate.ts';
+import { given } from '../given.ts';
+import { KeepAliveSchema } from '../keep-alive.ts';
+import { truncatedOf } from './chat-response.ts';
+import { invalid, parse } from '../validate.ts';
 
 export const ENCODING_FORMATS = ['float', 'base64'] as const;
 export type EncodingFormat = (typeof ENCODING_FORMATS)[number];

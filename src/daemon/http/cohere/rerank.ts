@@ -1,9 +1,9 @@
 /** `POST /v1/rerank`, `/v2/rerank` and `/rerank`, for clients of Cohere, Jina and llama-server. */
-import { parseRerank, rerankAnswer } from '../../protocol/rerank/cohere-rerank.ts';
-import { Collector } from '../../protocol/collect.ts';
-import { refuseFile } from '../../protocol/generate.ts';
-import { readJson } from './body.ts';
-import { contextOf, type Exchange, type Handler } from './exchange.ts';
+import { parseRerank, rerankAnswer } from '../../../protocol/cohere/rerank.ts';
+import { Collector } from '../../../protocol/collect.ts';
+import { refuseFile } from '../../../protocol/generate.ts';
+import { readJson } from '../body.ts';
+import { contextOf, type Exchange, type Handler } from '../exchange.ts';
 
 /** `version`: that of Cohere's API which the answer names. */
 export function rerank(version: '1' | '2'): Handler {

@@ -1,13 +1,13 @@
 /** `POST /api/pull` in Ollama's format: JSON lines with a status, the last one `success`. */
 import * as v from 'valibot';
-import { SvcError } from '../../protocol/errors.ts';
-import { LIMITS } from '../../protocol/limits.ts';
-import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../protocol/ndjson.ts';
-import type { PullEvent } from '../../protocol/routes.ts';
-import { parse } from '../../protocol/validate.ts';
-import { readJson } from './body.ts';
-import type { Exchange } from './exchange.ts';
-import type { StreamFormat } from './reply.ts';
+import { SvcError } from '../../../protocol/errors.ts';
+import { LIMITS } from '../../../protocol/limits.ts';
+import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../../protocol/ndjson.ts';
+import type { PullEvent } from '../../../protocol/routes.ts';
+import { parse } from '../../../protocol/validate.ts';
+import { readJson } from '../body.ts';
+import type { Exchange } from '../exchange.ts';
+import type { StreamFormat } from '../reply.ts';
 
 const FORMAT: StreamFormat = {
   contentType: NDJSON_CONTENT_TYPE,

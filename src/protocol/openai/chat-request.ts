@@ -15,12 +15,12 @@ import {
   SamplingSchema,
   ToolSchema,
   type GenerateRequest,
-} from './generate.ts';
-import { given } from './given.ts';
-import { KeepAliveSchema } from './keep-alive.ts';
-import { formatOf, type OpenAiFormat } from './openai-format.ts';
-import { toMessage } from './openai-messages.ts';
-import { invalid, parse } from './validate.ts';
+} from '../generate.ts';
+import { given } from '../given.ts';
+import { KeepAliveSchema } from '../keep-alive.ts';
+import { formatOf, type OpenAiFormat } from './response-format.ts';
+import { toMessage } from './messages.ts';
+import { invalid, parse } from '../validate.ts';
 
 export interface ChatCompletionCall {
   readonly request: GenerateRequest;
@@ -55,7 +55,7 @@ const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.object({ type: v.literal('function'), function: v.object(entries) });
 const bias = v.pipe(v.number(), v.minValue(-100), v.maxValue(100));
 
-/** Without the fields that openai-messages.ts and openai-format.ts read. */
+/** Without the fields that messages.ts and response-format.ts read. */
 export const ChatCompletionSchema = v.object({
   model,
   messages: v.pipe(

@@ -1,8 +1,8 @@
 /** `GET /v1/models` and `GET /v1/models/ID`, in OpenAI's shape. */
-import { SvcError } from '../../protocol/errors.ts';
-import type { ModelRecord } from '../../protocol/records.ts';
-import { toModel } from '../../protocol/openai-response.ts';
-import type { Exchange } from './exchange.ts';
+import { SvcError } from '../../../protocol/errors.ts';
+import type { ModelRecord } from '../../../protocol/records.ts';
+import { toModel } from '../../../protocol/openai/chat-response.ts';
+import type { Exchange } from '../exchange.ts';
 
 export async function listModels({ services, reply }: Exchange): Promise<void> {
   const records = await services.models();

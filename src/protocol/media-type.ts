@@ -1,5 +1,5 @@
 /** Detects the type of a picture or sound from its first bytes. */
-import type { AudioPart, ContentPart } from '../generate.ts';
+import type { AudioPart, ContentPart } from './generate.ts';
 
 type Image = Extract<ContentPart, { type: 'image' }>;
 

@@ -7,9 +7,9 @@ import {
   type ContentPart,
   type Message,
   type ToolCall,
-} from './generate.ts';
-import { LIMITS } from './limits.ts';
-import { invalid, parse } from './validate.ts';
+} from '../generate.ts';
+import { LIMITS } from '../limits.ts';
+import { invalid, parse } from '../validate.ts';
 
 export interface WireMessage {
   readonly role: 'system' | 'developer' | 'user' | 'assistant' | 'tool';

@@ -3,9 +3,9 @@
  * computed, in the order of the documents; who asks sorts them.
  */
 import * as v from 'valibot';
-import { GenerateRequestSchema, type FinishEvent, type StartEvent } from '../generate.ts';
-import { LIMITS } from '../limits.ts';
-import { parse } from '../validate.ts';
+import { GenerateRequestSchema, type FinishEvent, type StartEvent } from './generate.ts';
+import { LIMITS } from './limits.ts';
+import { parse } from './validate.ts';
 
 const { model, truncate, route, context_length, keep_alive_seconds, timeout_ms } = GenerateRequestSchema.entries;
 

@@ -14,9 +14,9 @@ import {
 } from '../generate.ts';
 import { given } from '../given.ts';
 import { LIMITS } from '../limits.ts';
-import { routedOf, toFinishReason } from '../openai-response.ts';
+import { routedOf, toFinishReason } from './chat-response.ts';
 import { invalid, parse } from '../validate.ts';
-import { soundType } from './media-type.ts';
+import { soundType } from '../media-type.ts';
 
 /** A part of a form: a text, or the bytes of a file. */
 export interface FormField {

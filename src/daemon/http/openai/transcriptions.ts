@@ -2,9 +2,9 @@
  * `POST /v1/audio/transcriptions` in OpenAI's format: the transcript of a sound, by a model that hears. The request is
  * a generation like any other, with a fixed instruction.
  */
-import { Collector } from '../../protocol/collect.ts';
-import { SvcError } from '../../protocol/errors.ts';
-import { refuseFile, type GenerateEvent, type RouteEvent } from '../../protocol/generate.ts';
+import { Collector } from '../../../protocol/collect.ts';
+import { SvcError } from '../../../protocol/errors.ts';
+import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../protocol/generate.ts';
 import {
   parseTranscription,
   SOUND,
@@ -12,14 +12,14 @@ import {
   toTranscriptDelta,
   toTranscriptDone,
   type TranscriptionCall,
-} from '../../protocol/media/openai-transcription.ts';
-import { toOpenAiError } from '../../protocol/openai-response.ts';
-import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../protocol/sse.ts';
-import { renamed } from '../../protocol/validate.ts';
-import { contextOf, type Exchange } from './exchange.ts';
-import { readForm } from './form.ts';
+} from '../../../protocol/openai/transcription.ts';
+import { toOpenAiError } from '../../../protocol/openai/chat-response.ts';
+import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/sse.ts';
+import { renamed } from '../../../protocol/validate.ts';
+import { contextOf, type Exchange } from '../exchange.ts';
+import { readForm } from '../form.ts';
 import { modelNamed } from './models.ts';
-import type { StreamFormat } from './reply.ts';
+import type { StreamFormat } from '../reply.ts';
 
 type Events = AsyncIterable<RouteEvent | GenerateEvent>;
 

@@ -1,14 +1,14 @@
 /** `POST /v1/chat/completions` in OpenAI's format: whole, or as a stream that ends with `[DONE]` only if complete. */
-import { Collector } from '../../protocol/collect.ts';
-import { SvcError } from '../../protocol/errors.ts';
+import { Collector } from '../../../protocol/collect.ts';
+import { SvcError } from '../../../protocol/errors.ts';
 import {
   refuseFile,
   type GenerateEvent,
   type GenerateRequest,
   type RouteEvent,
   type TokenLogprobs,
-} from '../../protocol/generate.ts';
-import { parseChatCompletion, type ChatCompletionCall } from '../../protocol/openai-request.ts';
+} from '../../../protocol/generate.ts';
+import { parseChatCompletion, type ChatCompletionCall } from '../../../protocol/openai/chat-request.ts';
 import {
   toChunk,
   toCompletion,
@@ -18,12 +18,12 @@ import {
   toUsageChunk,
   type Answer,
   type Delta,
-} from '../../protocol/openai-response.ts';
-import { renamed } from '../../protocol/validate.ts';
-import { SSE_CONTENT_TYPE, SSE_DONE, SSE_HEARTBEAT, sseData } from '../../protocol/sse.ts';
-import { readJson } from './body.ts';
-import { contextOf, type Exchange } from './exchange.ts';
-import type { Reply, StreamFormat } from './reply.ts';
+} from '../../../protocol/openai/chat-response.ts';
+import { renamed } from '../../../protocol/validate.ts';
+import { SSE_CONTENT_TYPE, SSE_DONE, SSE_HEARTBEAT, sseData } from '../../../protocol/sse.ts';
+import { readJson } from '../body.ts';
+import { contextOf, type Exchange } from '../exchange.ts';
+import type { Reply, StreamFormat } from '../reply.ts';
 
 type Events = AsyncIterable<RouteEvent | GenerateEvent>;
 

@@ -1,7 +1,7 @@
 /** Converts `response_format`, and llama-server's `json_schema` and `grammar`, to our `format`. */
 import * as v from 'valibot';
-import { FormatSchema, LIMITS, type Format } from './generate.ts';
-import { invalid, parse } from './validate.ts';
+import { FormatSchema, LIMITS, type Format } from '../generate.ts';
+import { invalid, parse } from '../validate.ts';
 
 export interface OpenAiFormat {
   readonly format: Format;

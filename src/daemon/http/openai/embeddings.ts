@@ -1,11 +1,16 @@
 /** `POST /v1/embeddings` in OpenAI's format. */
 import { setImmediate as turn } from 'node:timers/promises';
-import { Collector } from '../../protocol/collect.ts';
-import { refuseFile } from '../../protocol/generate.ts';
-import { EMBEDDINGS_TAIL, embeddingsHead, embeddingsItem, parseEmbeddings } from '../../protocol/openai-embeddings.ts';
-import { readJson } from './body.ts';
-import { contextOf, type Exchange } from './exchange.ts';
-import type { StreamFormat } from './reply.ts';
+import { Collector } from '../../../protocol/collect.ts';
+import { refuseFile } from '../../../protocol/generate.ts';
+import {
+  EMBEDDINGS_TAIL,
+  embeddingsHead,
+  embeddingsItem,
+  parseEmbeddings,
+} from '../../../protocol/openai/embeddings.ts';
+import { readJson } from '../body.ts';
+import { contextOf, type Exchange } from '../exchange.ts';
+import type { StreamFormat } from '../reply.ts';
 
 const FORMAT: StreamFormat = {
   contentType: 'application/json; charset=utf-8',

@@ -6,8 +6,8 @@ import * as v from 'valibot';
 import type { Collector } from '../collect.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
-import { truncatedOf } from '../openai-response.ts';
-import { parseRerankRequest, ranked, RerankRequestSchema, type RerankRequest } from './rerank.ts';
+import { truncatedOf } from '../openai/chat-response.ts';
+import { parseRerankRequest, ranked, RerankRequestSchema, type RerankRequest } from '../rerank.ts';
 import { invalid, parse } from '../validate.ts';
 
 export interface RerankCall {
