@@ -10,10 +10,12 @@ bool CanAttend(std::size_t head_length) {
   return std::ranges::find(kLengths, head_length) != kLengths.end();
 }
 
-std::size_t AttentionScratch(std::size_t head_length, std::size_t heads, std::size_t cells) {
+std::size_t AttentionScratch(std::size_t head_length, std::size_t rows, std::size_t heads,
+                             std::size_t cells) {
   const std::size_t floats =
-      2 * kAttentionTile * head_length + heads * (head_length + 2) + kAttentionTile;
-  const std::size_t bytes = floats * sizeof(float) + (cells + kVectorLength) * sizeof(std::int32_t);
+      2 * kAttentionTile * head_length + rows * heads * (head_length + 2) + kAttentionTile;
+  const std::size_t bytes =
+      floats * sizeof(float) + 2 * (cells + kVectorLength) * sizeof(std::int32_t);
   return (bytes + 63) / 64 * 64;
 }
 

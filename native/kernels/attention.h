@@ -5,7 +5,7 @@
 
 namespace svc {
 
-// Inputs and output of attention for one batch row and one key/value head, with all query heads
+// Inputs and output of attention for some batch rows and one key/value head, with all query heads
 // that share that head. Keys and values are half floats, contiguous within a cell. Non-owning.
 struct Attention {
   // Elements per key, value, query and output.
@@ -15,29 +15,39 @@ struct Attention {
   std::size_t key_stride;  // half floats from one cell to the next
   const std::uint16_t* values;
   std::size_t value_stride;
-  // One half float per cell, added to the cell's scores; minus infinity hides the cell from the
-  // row. Null: the row sees all cells.
+  // For each row one half float per cell, added to the cell's scores; minus infinity hides the cell
+  // from the row. Null: the rows see all cells.
   const std::uint16_t* mask;
+  std::size_t mask_stride;  // half floats from one row to the next
   float scale;
+  std::size_t rows;  // at most kAttentionRows
   std::size_t heads;
   const float* queries;
-  std::size_t query_stride;  // floats from one head to the next
+  std::size_t query_row_stride;  // floats from one row to the next
+  std::size_t query_stride;      // floats from one head to the next
   float* outputs;
+  std::size_t output_row_stride;
   std::size_t output_stride;
 };
 
-// Reads only the cells that the row sees, kAttentionTile at a time, in cell order. Keeps
+// Reads only the cells that a row sees, kAttentionTile at a time, in cell order. Keeps
 // single-precision sums and the largest score so far (the online softmax of FlashAttention,
-// arXiv 2205.14135). The result is bit-identical for every kernel and whatever the other rows are;
-// all zeros if the row sees no cell. `scratch`: AttentionScratch() bytes. Thread: any, each with
-// its own scratch.
+// arXiv 2205.14135). Rows of one text read each tile together: what a row sees begins with what the
+// row before it sees. The result of a row is bit-identical for every kernel and whatever the other
+// rows are; all zeros if it sees no cell. `scratch`: AttentionScratch() bytes. Thread: any, each
+// with its own scratch.
 using AttentionKernel = void(const Attention& attention, std::uint8_t* scratch);
 
 // True if the kernels support heads of this length.
 bool CanAttend(std::size_t head_length);
 
-// Returns the scratch size in bytes for up to `cells` cells. Alignment: 4 bytes.
-std::size_t AttentionScratch(std::size_t head_length, std::size_t heads, std::size_t cells);
+// Most rows that are computed at a time. Converting a tile costs as much as two heads' work with
+// it, so with eight rows it no longer shows.
+constexpr std::size_t kAttentionRows = 8;
+
+// Returns the scratch size in bytes for up to `rows` rows and `cells` cells. Alignment: 4 bytes.
+std::size_t AttentionScratch(std::size_t head_length, std::size_t rows, std::size_t heads,
+                             std::size_t cells);
 
 // Floats per vector.
 constexpr std::size_t kVectorLength = 16;

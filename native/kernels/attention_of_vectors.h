@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/attention.h"
@@ -34,22 +35,32 @@ constexpr std::uint16_t kHalfMinusInfinity = 0xfc00;
 
 // Arrays in the caller's scratch memory, in the order of AttentionScratch().
 struct Scratch {
-  Scratch(std::uint8_t* bytes, std::size_t head_length, std::size_t heads)
+  Scratch(std::uint8_t* bytes, const Attention& attention)
       : keys(reinterpret_cast<float*>(bytes)),
-        values(keys + kAttentionTile * head_length),
-        sums(values + kAttentionTile * head_length),
-        bias(sums + heads * head_length),
+        values(keys + kAttentionTile * attention.head_length),
+        sums(values + kAttentionTile * attention.head_length),
+        bias(sums + attention.rows * attention.heads * attention.head_length),
         largest(bias + kAttentionTile),
-        weight(largest + heads),
-        seen(reinterpret_cast<std::int32_t*>(weight + heads)) {}
+        weight(largest + attention.rows * attention.heads),
+        seen(reinterpret_cast<std::int32_t*>(weight + attention.rows * attention.heads)),
+        seen_before(seen + attention.cells + kVectorLength) {}
 
-  float* keys;         // [kAttentionTile][head_length]
-  float* values;       // [kAttentionTile][head_length]
-  float* sums;         // [head][head_length], weighted sums of the values
-  float* bias;         // [kAttentionTile], the mask, scaled for Exp2
-  float* largest;      // [head], largest score so far
-  float* weight;       // [head], sum of the weights
-  std::int32_t* seen;  // [cells + kVectorLength], the cells that the row sees
+  float* keys;                // [kAttentionTile][head_length]
+  float* values;              // [kAttentionTile][head_length]
+  float* sums;                // [row][head][head_length], weighted sums of the values
+  float* bias;                // [kAttentionTile], the mask, scaled for Exp2
+  float* largest;             // [row][head], largest score so far
+  float* weight;              // [row][head], sum of the weights
+  std::int32_t* seen;         // [cells + kVectorLength], the cells that the last row sees
+  std::int32_t* seen_before;  // the same of a row before it
+};
+
+// Rows that see the same cells but for the last ones, and are computed together.
+struct RowGroup {
+  std::size_t first = 0;
+  std::size_t rows = 0;
+  std::array<std::size_t, kAttentionRows> seen{};  // of each row: number of cells
+  bool has_bias = false;                           // some cell has one; then it is a single row
 };
 
 SVC_TARGET float ToFloat(std::uint16_t half) {
@@ -72,9 +83,10 @@ SVC_TARGET Vector Exp2(Vector x) {
 }
 
 SVC_TARGET float Largest(Vector v) {
-  alignas(64) std::array<float, kVectorLength> each;
-  Store(v, each.data());
-  return *std::max_element(each.begin(), each.end());
+  const __m256 eight = _mm256_max_ps(LowHalf(v), HighHalf(v));
+  __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
 }
 
 SVC_TARGET __m256 AddHalves(Vector v) { return _mm256_add_ps(LowHalf(v), HighHalf(v)); }
@@ -97,19 +109,50 @@ SVC_TARGET __m256 SumEach(const __m256* parts) {
   return _mm256_add_ps(_mm256_castpd_ps(first), _mm256_castpd_ps(second));
 }
 
-// Lists the cells that the row sees; returns their number.
-SVC_TARGET std::size_t FindSeen(const Attention& attention, std::int32_t* seen) {
+const std::uint16_t* MaskOf(const Attention& attention, std::size_t row) {
+  return attention.mask == nullptr ? nullptr : attention.mask + row * attention.mask_stride;
+}
+
+// Lists the cells that a row sees; returns their number. Sets *has_bias if one has a bias.
+SVC_TARGET std::size_t FindSeen(const std::uint16_t* mask, std::size_t cells, std::int32_t* seen,
+                                bool* has_bias) {
   std::size_t count = 0;
-  for (std::size_t cell = 0; cell < attention.cells; cell += kVectorLength) {
-    const std::size_t left = std::min(kVectorLength, attention.cells - cell);
-    const std::uint32_t visible = attention.mask == nullptr
-                                      ? (1U << left) - 1
-                                      : Differing(attention.mask + cell, left, kHalfMinusInfinity);
-    if (visible == 0) continue;
+  std::uint32_t biased = 0;
+  for (std::size_t cell = 0; cell < cells; cell += kVectorLength) {
+    const std::size_t left = std::min(kVectorLength, cells - cell);
+    std::uint32_t visible = (1U << left) - 1;
+    if (mask != nullptr) {
+      visible = Differing(mask + cell, left, kHalfMinusInfinity);
+      if (visible == 0) continue;
+      biased |= visible & Differing(mask + cell, left, 0);
+    }
     StoreNumbers(visible, static_cast<std::int32_t>(cell), seen + count);
     count += static_cast<std::size_t>(__builtin_popcount(visible));
   }
+  *has_bias = biased != 0;
   return count;
+}
+
+// The longest group of rows that ends with the row before `end`. Their cells are in scratch.seen.
+SVC_TARGET RowGroup GroupBefore(const Attention& attention, std::size_t end,
+                                const Scratch& scratch) {
+  RowGroup group{.first = end - 1, .rows = 1};
+  const std::size_t last_seen =
+      FindSeen(MaskOf(attention, end - 1), attention.cells, scratch.seen, &group.has_bias);
+  std::array<std::size_t, kAttentionRows> backwards{last_seen};
+  while (!group.has_bias && group.first > 0) {
+    bool has_bias = false;
+    const std::size_t count = FindSeen(MaskOf(attention, group.first - 1), attention.cells,
+                                       scratch.seen_before, &has_bias);
+    if (has_bias || count > last_seen ||
+        std::memcmp(scratch.seen_before, scratch.seen, count * sizeof(std::int32_t)) != 0) {
+      break;
+    }
+    --group.first;
+    backwards[group.rows++] = count;
+  }
+  std::reverse_copy(backwards.begin(), backwards.begin() + group.rows, group.seen.begin());
+  return group;
 }
 
 template <std::size_t kVectors>
@@ -167,11 +210,12 @@ SVC_TARGET void AddWeighted(const float* values, const float* weights, std::size
   for (std::size_t i = 0; i < kVectors; ++i) Store(sum[i], sums + i * kVectorLength);
 }
 
-// Adds the tile's values to a head's sums, each weighted by its score.
+// Adds the tile's values to the sums of a row's head, each weighted by its score. `unit`: index of
+// the head in the scratch arrays.
 template <std::size_t kVectors>
 SVC_TARGET void AddValues(const Vector* scores, const Scratch& scratch, std::size_t count,
-                          std::size_t head) {
-  float& largest = scratch.largest[head];
+                          std::size_t unit) {
+  float& largest = scratch.largest[unit];
   const float before = largest;
   for (std::size_t part = 0; part < kParts; ++part) {
     largest = std::max(largest, Largest(scores[part]));
@@ -185,12 +229,12 @@ SVC_TARGET void AddValues(const Vector* scores, const Scratch& scratch, std::siz
     const std::size_t left = count > first ? std::min(kVectorLength, count - first) : 0;
     total = Add(total, SelectFirst(left, weight, Broadcast(0)));
   }
-  const float shrink = std::exp2(before - largest);
-  scratch.weight[head] = std::fma(scratch.weight[head], shrink, Sum(total));
+  const float shrink = before == largest ? 1 : std::exp2(before - largest);
+  scratch.weight[unit] = std::fma(scratch.weight[unit], shrink, Sum(total));
 
   constexpr std::size_t kLength = kVectors * kVectorLength;
   constexpr std::size_t kTogether = std::min(kVectors, kRegisters);
-  float* const sums = scratch.sums + head * kLength;
+  float* const sums = scratch.sums + unit * kLength;
   std::size_t done = 0;
   for (; done + kTogether * kVectorLength <= kLength; done += kTogether * kVectorLength) {
     AddWeighted<kTogether, kLength>(scratch.values + done, weights, count, shrink, sums + done);
@@ -201,37 +245,81 @@ SVC_TARGET void AddValues(const Vector* scores, const Scratch& scratch, std::siz
   }
 }
 
+// Converts the keys and values of a tile's cells.
 template <std::size_t kVectors>
-SVC_TARGET void AttendWith(const Attention& attention, std::uint8_t* bytes) {
+SVC_TARGET void WidenTile(const Attention& attention, const std::int32_t* cells, std::size_t count,
+                          const Scratch& scratch) {
   constexpr std::size_t kLength = kVectors * kVectorLength;
-  const Scratch scratch(bytes, kLength, attention.heads);
-  const std::size_t seen = FindSeen(attention, scratch.seen);
-  std::fill_n(scratch.sums, attention.heads * kLength, 0.0F);
-  std::fill_n(scratch.weight, attention.heads, 0.0F);
-  std::fill_n(scratch.largest, attention.heads, -kInfinity);
-  for (std::size_t first = 0; first < seen; first += kAttentionTile) {
-    const std::size_t count = std::min(kAttentionTile, seen - first);
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto cell = static_cast<std::size_t>(scratch.seen[first + i]);
-      Widen<kVectors>(attention.keys + cell * attention.key_stride, scratch.keys + i * kLength);
-      Widen<kVectors>(attention.values + cell * attention.value_stride,
-                      scratch.values + i * kLength);
-      scratch.bias[i] = attention.mask == nullptr ? 0 : ToFloat(attention.mask[cell]) * kLog2E;
-    }
-    for (std::size_t head = 0; head < attention.heads; ++head) {
-      Vector scores[kParts];
-      Score<kVectors>(attention.queries + head * attention.query_stride, attention.scale, scratch,
-                      count, scores);
-      AddValues<kVectors>(scores, scratch, count, head);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto cell = static_cast<std::size_t>(cells[i]);
+    Widen<kVectors>(attention.keys + cell * attention.key_stride, scratch.keys + i * kLength);
+    Widen<kVectors>(attention.values + cell * attention.value_stride, scratch.values + i * kLength);
+  }
+}
+
+SVC_TARGET void SetBias(const std::uint16_t* mask, const std::int32_t* cells, std::size_t count,
+                        const Scratch& scratch) {
+  for (std::size_t i = 0; i < count; ++i) {
+    scratch.bias[i] = ToFloat(mask[static_cast<std::size_t>(cells[i])]) * kLog2E;
+  }
+}
+
+template <std::size_t kVectors>
+SVC_TARGET void AttendTogether(const Attention& attention, const RowGroup& group,
+                               const Scratch& scratch) {
+  constexpr std::size_t kLength = kVectors * kVectorLength;
+  const std::size_t units = group.rows * attention.heads;
+  std::fill_n(scratch.sums, units * kLength, 0.0F);
+  std::fill_n(scratch.weight, units, 0.0F);
+  std::fill_n(scratch.largest, units, -kInfinity);
+  std::fill_n(scratch.bias, kAttentionTile, 0.0F);
+  const std::size_t most = group.seen[group.rows - 1];
+  for (std::size_t first = 0; first < most; first += kAttentionTile) {
+    const std::int32_t* const cells = scratch.seen + first;
+    const std::size_t width = std::min(kAttentionTile, most - first);
+    WidenTile<kVectors>(attention, cells, width, scratch);
+    if (group.has_bias) SetBias(MaskOf(attention, group.first), cells, width, scratch);
+    for (std::size_t row = 0; row < group.rows; ++row) {
+      if (group.seen[row] <= first) continue;
+      const std::size_t count = std::min(kAttentionTile, group.seen[row] - first);
+      const float* const queries =
+          attention.queries + (group.first + row) * attention.query_row_stride;
+      for (std::size_t head = 0; head < attention.heads; ++head) {
+        Vector scores[kParts];
+        Score<kVectors>(queries + head * attention.query_stride, attention.scale, scratch, count,
+                        scores);
+        AddValues<kVectors>(scores, scratch, count, row * attention.heads + head);
+      }
     }
   }
-  for (std::size_t head = 0; head < attention.heads; ++head) {
-    const float weight = scratch.weight[head];
-    const Vector share = Broadcast(weight == 0 ? 0 : 1 / weight);
-    for (std::size_t i = 0; i < kLength; i += kVectorLength) {
-      Store(Multiply(Load(scratch.sums + head * kLength + i), share),
-            attention.outputs + head * attention.output_stride + i);
+}
+
+// Writes the outputs of the group's rows: their sums divided by their weights.
+template <std::size_t kVectors>
+SVC_TARGET void PutOut(const Attention& attention, const RowGroup& group, const Scratch& scratch) {
+  constexpr std::size_t kLength = kVectors * kVectorLength;
+  for (std::size_t row = 0; row < group.rows; ++row) {
+    for (std::size_t head = 0; head < attention.heads; ++head) {
+      const std::size_t unit = row * attention.heads + head;
+      const float weight = scratch.weight[unit];
+      const Vector share = Broadcast(weight == 0 ? 0 : 1 / weight);
+      float* const output = attention.outputs + (group.first + row) * attention.output_row_stride +
+                            head * attention.output_stride;
+      for (std::size_t i = 0; i < kLength; i += kVectorLength) {
+        Store(Multiply(Load(scratch.sums + unit * kLength + i), share), output + i);
+      }
     }
+  }
+}
+
+template <std::size_t kVectors>
+SVC_TARGET void AttendWith(const Attention& attention, std::uint8_t* bytes) {
+  const Scratch scratch(bytes, attention);
+  for (std::size_t end = attention.rows; end > 0;) {
+    const RowGroup group = GroupBefore(attention, end, scratch);
+    AttendTogether<kVectors>(attention, group, scratch);
+    PutOut<kVectors>(attention, group, scratch);
+    end = group.first;
   }
 }
 

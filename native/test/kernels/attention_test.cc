@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <span>
+#include <vector>
 
 #include "kernels/kernels.h"
 #include "test.h"
@@ -21,11 +23,11 @@ std::uint16_t HalfOf(double value) {
   return static_cast<std::uint16_t>(sign | (exponent + 14) << 10 | mantissa);
 }
 
-// Queries of several heads, and the keys and values that they share.
+// Queries of several rows and heads, and the keys and values that they share.
 class Case {
  public:
-  Case(std::size_t length, std::size_t heads, std::size_t cells)
-      : length_(length), heads_(heads), cells_(cells), mask(cells) {
+  Case(std::size_t length, std::size_t heads, std::size_t cells, std::size_t rows = 1)
+      : length_(length), heads_(heads), cells_(cells), rows_(rows), mask(rows * cells) {
     const auto fill = [this](std::vector<double>& values, std::vector<std::uint16_t>& halves) {
       for (std::size_t i = 0; i < cells_ * length_; ++i) {
         values.push_back((static_cast<int>(random_() % 65) - 32) / 16.0);
@@ -35,25 +37,30 @@ class Case {
     fill(keys_, key_halves_);
     fill(values_, value_halves_);
     std::normal_distribution<float> normal;
-    for (std::size_t i = 0; i < heads * length; ++i) queries_.push_back(normal(random_));
+    for (std::size_t i = 0; i < rows * heads * length; ++i) queries_.push_back(normal(random_));
   }
 
-  // Returns the outputs, [head][length].
-  std::vector<float> Attended(AttentionKernel* attend) {
-    std::vector<std::uint8_t> scratch(AttentionScratch(length_, heads_, cells_));
-    std::vector<float> outputs(heads_ * length_, NAN);
+  // Returns the outputs of all rows, [row][head][length].
+  std::vector<float> Attended(AttentionKernel* attend) { return Attended(attend, 0, rows_); }
+  std::vector<float> Attended(AttentionKernel* attend, std::size_t first, std::size_t rows) {
+    std::vector<std::uint8_t> scratch(AttentionScratch(length_, rows, heads_, cells_));
+    std::vector<float> outputs(rows * heads_ * length_, NAN);
     attend({.head_length = length_,
             .cells = cells_,
             .keys = key_halves_.data(),
             .key_stride = length_,
             .values = value_halves_.data(),
             .value_stride = length_,
-            .mask = mask.empty() ? nullptr : mask.data(),
+            .mask = mask.empty() ? nullptr : mask.data() + first * cells_,
+            .mask_stride = cells_,
             .scale = kScale,
+            .rows = rows,
             .heads = heads_,
-            .queries = queries_.data(),
+            .queries = queries_.data() + first * heads_ * length_,
+            .query_row_stride = heads_ * length_,
             .query_stride = length_,
             .outputs = outputs.data(),
+            .output_row_stride = heads_ * length_,
             .output_stride = length_},
            scratch.data());
     return outputs;
@@ -103,6 +110,7 @@ class Case {
   const std::size_t length_;
   const std::size_t heads_;
   const std::size_t cells_;
+  const std::size_t rows_;
   std::mt19937 random_{1};
   std::vector<double> keys_;
   std::vector<double> values_;
@@ -127,6 +135,60 @@ TEST(EachHeadSeesWhatTheMaskLeaves) {
       each.ExpectRight();
       each.mask.clear();
       each.ExpectRight();
+    }
+  }
+}
+
+// A mask for each kind of rows that a batch has, [row][cell].
+std::vector<std::vector<std::uint16_t>> MasksOf(std::size_t rows, std::size_t cells) {
+  const auto fill = [&](auto see) {
+    std::vector<std::uint16_t> mask(rows * cells, kHidden);
+    for (std::size_t i = 0; i < mask.size(); ++i) {
+      if (see(i / cells, i % cells)) mask[i] = 0;
+    }
+    return mask;
+  };
+  const std::size_t before = cells - rows;  // cells that each row sees
+  std::vector<std::vector<std::uint16_t>> masks = {
+      // One text, then one text among the cells of others, then within a window.
+      fill([&](std::size_t row, std::size_t cell) { return cell <= before + row; }),
+      fill(
+          [&](std::size_t row, std::size_t cell) { return cell % 3 != 1 && cell <= before + row; }),
+      fill([&](std::size_t row, std::size_t cell) {
+        return cell <= before + row && cell + 20 > before + row;
+      }),
+      // The rows of two texts, one after the other, and in turns.
+      fill([&](std::size_t row, std::size_t cell) { return cell % 2 == row / 4 % 2; }),
+      fill([&](std::size_t row, std::size_t cell) { return cell % 2 == row % 2; }),
+      // Rows that see nothing, and rows that see less than the one before.
+      fill([&](std::size_t row, std::size_t cell) { return row > 2 && cell < cells - 5 * row; }),
+  };
+  masks.push_back(masks[0]);
+  masks.back()[2 * cells] = HalfOf(Case::kBias);
+  return masks;
+}
+
+// Bit-identical: a text must not depend on the size of its batches.
+TEST(RowsTogetherAreThoseOfEachAlone) {
+  for (const Kernels& kernels : SupportedKernels()) {
+    for (const std::size_t length : {32, 64, 80, 96, 128, 256}) {
+      for (const std::size_t cells : {10, 33, 200}) {
+        Case each(length, 3, cells, kAttentionRows);
+        for (const std::vector<std::uint16_t>& mask : MasksOf(kAttentionRows, cells)) {
+          each.mask = mask;
+          const std::vector<float> together = each.Attended(kernels.attend);
+          std::vector<float> alone;
+          for (std::size_t row = 0; row < kAttentionRows; ++row) {
+            const std::vector<float> one = each.Attended(kernels.attend, row, 1);
+            alone.insert(alone.end(), one.begin(), one.end());
+          }
+          EXPECT(together == alone);
+        }
+        each.mask.clear();
+        const std::vector<float> all = each.Attended(kernels.attend);
+        EXPECT(std::ranges::equal(each.Attended(kernels.attend, 3, 1),
+                                  std::span(all).subspan(9 * length, 3 * length)));
+      }
     }
   }
 }

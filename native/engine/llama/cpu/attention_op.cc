@@ -1,5 +1,6 @@
 #include "engine/llama/cpu/attention_op.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -37,24 +38,44 @@ class AttentionOfAll final : public ggml::cpu::tensor_traits {
     const bool is_small = rows * heads / sharing < static_cast<std::size_t>(params->nth);
     const std::size_t together = is_small ? 1 : sharing;
     const std::size_t parts = heads / together;
+    const std::size_t block = BlockOf(rows * parts, static_cast<std::size_t>(params->nth));
+    const std::size_t blocks = (rows + block - 1) / block;
     std::uint8_t* scratch =
         static_cast<std::uint8_t*>(params->wdata) + ThreadOf(*params) * ScratchOf(op);
-    Share(*params, rows * parts, [&](std::size_t begin, std::size_t end) {
+    Share(*params, blocks * parts, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
-        kernels_.attend(Of(op, i / parts, i % parts * together, together), scratch);
+        const std::size_t first = i / parts * block;
+        const RowsAndHeads piece{.first_row = first,
+                                 .rows = std::min(block, rows - first),
+                                 .first_head = i % parts * together,
+                                 .heads = together};
+        kernels_.attend(Of(op, piece), scratch);
       }
     });
     return true;
   }
 
  private:
+  struct RowsAndHeads {
+    std::size_t first_row;
+    std::size_t rows;
+    std::size_t first_head;
+    std::size_t heads;
+  };
+
+  // Rows to compute together, of `count` rows and parts in all: as many as leave each thread several
+  // pieces of work.
+  static std::size_t BlockOf(std::size_t count, std::size_t threads) {
+    return std::clamp<std::size_t>(count / (threads * kSharesPerThread), 1, kAttentionRows);
+  }
+
   static std::size_t HeadsSharing(const ggml_tensor* op) {
     return static_cast<std::size_t>(op->src[0]->ne[2] / op->src[1]->ne[2]);
   }
 
   static std::size_t ScratchOf(const ggml_tensor* op) {
-    return AttentionScratch(static_cast<std::size_t>(op->src[1]->ne[0]), HeadsSharing(op),
-                            static_cast<std::size_t>(op->src[1]->ne[1]));
+    return AttentionScratch(static_cast<std::size_t>(op->src[1]->ne[0]), kAttentionRows,
+                            HeadsSharing(op), static_cast<std::size_t>(op->src[1]->ne[1]));
   }
 
   template <typename T>
@@ -62,8 +83,9 @@ class AttentionOfAll final : public ggml::cpu::tensor_traits {
     return reinterpret_cast<T*>(static_cast<char*>(tensor->data) + offset);
   }
 
-  static Attention Of(const ggml_tensor* op, std::size_t row, std::size_t head, std::size_t heads) {
+  static Attention Of(const ggml_tensor* op, const RowsAndHeads& piece) {
     const auto [queries, keys, values, mask] = SourcesOf(op);
+    const auto [row, rows, head, heads] = piece;
     const std::size_t shared = head / HeadsSharing(op);
     return {.head_length = static_cast<std::size_t>(keys->ne[0]),
             .cells = static_cast<std::size_t>(keys->ne[1]),
@@ -72,11 +94,15 @@ class AttentionOfAll final : public ggml::cpu::tensor_traits {
             .values = At<const std::uint16_t>(values, shared * values->nb[2]),
             .value_stride = values->nb[1] / sizeof(std::uint16_t),
             .mask = mask == nullptr ? nullptr : At<const std::uint16_t>(mask, row * mask->nb[1]),
+            .mask_stride = mask == nullptr ? 0 : mask->nb[1] / sizeof(std::uint16_t),
             .scale = Parameter(op, kScale),
+            .rows = rows,
             .heads = heads,
             .queries = At<const float>(queries, row * queries->nb[1] + head * queries->nb[2]),
+            .query_row_stride = queries->nb[1] / sizeof(float),
             .query_stride = queries->nb[2] / sizeof(float),
             .outputs = At<float>(op, row * op->nb[2] + head * op->nb[1]),
+            .output_row_stride = op->nb[2] / sizeof(float),
             .output_stride = op->nb[1] / sizeof(float)};
   }
 
