@@ -28,26 +28,36 @@ export interface DaemonOptions {
   readonly models?: Readonly<Record<string, string>>;
   /** Projector of the first model. */
   readonly projector?: string;
+  /** LoRA adapters of the first model: names and paths. */
+  readonly adapters?: Readonly<Record<string, string>>;
   /** Sections of the config file, without `http` and `grpc`. */
   readonly config: object;
 }
 
 /** Resolves when the daemon is ready. */
-export async function startDaemon({ models = {}, projector, config }: DaemonOptions): Promise<Daemon> {
+export async function startDaemon({ models = {}, projector, adapters = {}, config }: DaemonOptions): Promise<Daemon> {
   const home = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const environment = { ...process.env, SVC_HOME: home };
   const [port, grpcPort] = [await freePort(), await freePort()];
   await mkdir(join(home, 'config'), { recursive: true });
   const addresses = { http: { port }, grpc: { port: grpcPort } };
   await writeFile(join(home, 'config', 'config.json'), JSON.stringify({ ...addresses, ...config }));
+  const [first] = Object.keys(models);
   for (const args of [
     ...Object.entries(models).map(([name, path], index) => [
       ...['model', 'add', path, '--name', name],
       ...(index === 0 && projector !== undefined ? ['--projector', projector] : []),
     ]),
-    ...Object.keys(models)
-      .slice(0, 1)
-      .map((name) => ['model', 'default', name]),
+    ...(first === undefined ? [] : [['model', 'default', first]]),
+    ...Object.entries(adapters).map(([name, path]) => [
+      'model',
+      'add',
+      path,
+      '--name',
+      name,
+      '--adapter-of',
+      first ?? '',
+    ]),
   ]) {
     await succeed(
       spawn(process.execPath, [PROGRAM, ...args], { env: environment, stdio: ['ignore', 'ignore', 'inherit'] }),

@@ -1,8 +1,8 @@
 /**
- * Measures pictures, sounds and several choices beside llama-server on the same files, and compares texts and scores
+ * Measures pictures, sounds, several choices and LoRA adapters beside llama-server on the same files, and compares texts and scores
  * with llama.cpp's programs.
  *
- *   npm run bench:media                                    everything, 8 minutes on two idle cores after the first
+ *   npm run bench:media                                    everything, 9 minutes on two idle cores after the first
  *                                                          build; writes its section of docs/benchmarks.md
  *   npm run bench:media -- --only 'picture' --repetitions 1
  *
@@ -17,6 +17,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { buildLlamaServer } from './compare/llama-server.ts';
+import { manyAdapters } from './media/adapters.ts';
 import { eightChoices, onePicture, oneSound, picturesBeside } from './media/scenarios.ts';
 import { compareScores, scoreLines, type Scores } from './media/scores.ts';
 import { areEqual, compareTexts, textLines, type Texts } from './media/texts.ts';
@@ -37,10 +38,16 @@ const repetitions = Number(values.repetitions);
 const THREADS = 2;
 const CELLS = 16_384;
 const MODEL = 'qwen2.5-0.5b';
-const PROJECTORS: Readonly<Record<string, readonly Scenario[]>> = {
-  'clip-base': [onePicture, picturesBeside, eightChoices],
-  'whisper-small': [oneSound],
-};
+interface Subject {
+  readonly projector?: string;
+  readonly adapters?: readonly string[];
+  readonly scenarios: readonly Scenario[];
+}
+const SUBJECTS: readonly Subject[] = [
+  { projector: 'clip-base', scenarios: [onePicture, picturesBeside, eightChoices] },
+  { projector: 'whisper-small', scenarios: [oneSound] },
+  { adapters: ['lora-1', 'lora-2', 'lora-3', 'lora-4'], scenarios: [manyAdapters] },
+];
 
 const isWanted = (name: string): boolean => name.includes(values.only);
 const running = new Set<Server>();
@@ -56,9 +63,7 @@ console.log(text);
 if (!texts.every(areEqual) || !scores.every(({ isAgreeing }) => isAgreeing)) process.exitCode = 1;
 
 async function measure(): Promise<void> {
-  const all = Object.values(PROJECTORS)
-    .flat()
-    .filter(({ name }) => isWanted(name));
+  const all = SUBJECTS.flatMap(({ scenarios }) => scenarios).filter(({ name }) => isWanted(name));
   if (all.length === 0) return;
   await buildLlamaServer(root);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -70,15 +75,15 @@ async function measure(): Promise<void> {
     all.flatMap((scenario) => Array<number>(turnsOf(scenario, repetitions)).fill(scenario.seconds)),
   );
   const model = join(root, 'build', 'models', `${MODEL}.gguf`);
-  for (const [name, own] of Object.entries(PROJECTORS)) {
+  for (const { projector, adapters = [], scenarios: own } of SUBJECTS) {
     const scenarios = own.filter((scenario) => all.includes(scenario));
     if (scenarios.length === 0) continue;
-    await make(MODEL);
-    await make(name);
+    for (const name of [MODEL, ...(projector === undefined ? [] : [projector]), ...adapters]) await make(name);
     const options = {
       root,
       model,
-      projector: join(root, 'build', 'models', 'projectors', `${name}.gguf`),
+      ...(projector === undefined ? {} : { projector: made('projectors', projector) }),
+      adapters: adapters.map((name) => made('adapters', name)),
       threads: THREADS,
       contextLength: CELLS,
       vocabulary: await vocabularySize(model),
@@ -88,7 +93,9 @@ async function measure(): Promise<void> {
   }
 }
 
-/** Makes a model or projector unless it exists. */
+const made = (kind: string, name: string): string => join(root, 'build', 'models', kind, `${name}.gguf`);
+
+/** Makes a model, projector or adapter unless it exists. */
 async function make(name: string): Promise<void> {
   const maker = join(root, 'test', 'make-model', 'make-model.ts');
   const child = spawn(process.execPath, ['--import', 'tsx', maker, name], { stdio: ['ignore', 'inherit', 'inherit'] });
@@ -99,11 +106,12 @@ async function make(name: string): Promise<void> {
 function report(texts: readonly Texts[], scores: readonly Scores[]): string {
   const minutes = ((Date.now() - startedAt.getTime()) / 60_000).toFixed(0);
   return [
-    '## Pictures, sounds, choices and scores',
+    '## Pictures, sounds, choices, adapters and scores',
     '',
     '`npm run bench:media` takes what `npm run bench:peers` takes: the same programs on the same files, in turns, over HTTP; medians',
     `of ${String(repetitions)} repetitions, with the minimum and maximum in brackets. The encoders have the shapes of ViT-B/16 for 384 × 384 pixels and of`,
-    'Whisper small, with random weights in F16. Both programs compute them with libmtmd.',
+    'Whisper small, with random weights in F16. Both programs compute them with libmtmd. The adapters correct four matrices of each layer with rank',
+    '16, in F16. A step computes with one set of adapters, so that streams with four sets take turns.',
     '',
     `Machine: ${machine()}. ${startedAt.toISOString().slice(0, 10)}, ${minutes} minutes.`,
     '',

@@ -1,10 +1,13 @@
 /** Compares scores of our engine with those of llama-server built from the same source. */
-import { basename } from 'node:path';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { ranked } from '../../src/protocol/rerank.ts';
-import { beside, MANY, testModel, timeOf, type Both } from '../compare/beside-server.ts';
+import { beside, MANY, timeOf, type Both } from '../compare/beside-server.ts';
+import { makeInFullPrecision } from '../compare/full-precision.ts';
 
 /** Relative to 1 + |score|: the batch shape changes the rounding. */
-const MOST_DIFFERENCE = 0.01;
+const MOST_DIFFERENCE = 1e-4;
 const QUERY = 'What runs under the old bridge?';
 const DOCUMENTS = [
   'x',
@@ -32,9 +35,15 @@ export interface Scores {
 
 export async function compareScores(): Promise<Scores[]> {
   const all: Scores[] = [];
-  await beside(['tiny-rank', 'tiny-rank-qwen3'].map(testModel), 1, { reranking: true }, async (both) => {
-    all.push(await compare(both));
-  });
+  const folder = await mkdtemp(join(tmpdir(), 'svc-scores-'));
+  try {
+    const models = ['tiny-rank', 'tiny-rank-qwen3'].map((name) => makeInFullPrecision(name, folder));
+    await beside(await Promise.all(models), 1, { reranking: true }, async (both) => {
+      all.push(await compare(both));
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
   return all;
 }
 
@@ -71,7 +80,7 @@ export function scoreLines(all: readonly Scores[]): string[] {
   return [
     '### Scores of documents, beside llama-server',
     '',
-    `The models have random weights; differences are relative to 1 + |score|, and at most ${String(MOST_DIFFERENCE)} is rounding.`,
+    `The models have random weights in F32; differences are relative to 1 + |score|, and at most ${String(MOST_DIFFERENCE)} is rounding.`,
     '',
     `| model | documents | largest difference | order | tokens | ${String(MANY.length)} short documents: svc, llama-server |`,
     '|---|---|---|---|---|---|',

@@ -1,8 +1,7 @@
 /**
  * Compares the texts of our engine about pictures and sounds with those of llama-mtmd-cli, built from the same source
- * and linked to the same libraries. The models have weights in F32, because our kernels round quantised products
- * otherwise than ggml's. They also sum attention in another order, so an answer may part where the two best tokens are
- * nearly tied: that counts as the same.
+ * and linked to the same libraries. Our kernels sum attention in another order, so an answer may part where the two best
+ * tokens are nearly tied: that counts as the same.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -13,6 +12,7 @@ import { promisify } from 'node:util';
 import type { NativeOutput } from '../../src/engine/addon.ts';
 import { loadAddon, type LoadedAddon } from '../../src/engine/loader.ts';
 import { png, projectorPath, wav } from '../../test/support/media-files.ts';
+import { makeInFullPrecision } from '../compare/full-precision.ts';
 import { run as runVisibly } from '../compare/llama-server.ts';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -97,9 +97,7 @@ async function compare(
   folder: string,
   { model, projector, type, files }: (typeof KINDS)[number],
 ): Promise<Texts> {
-  const path = join(folder, `${model}.gguf`);
-  const maker = join(root, 'test', 'make-model', 'make-model.ts');
-  await run(process.execPath, ['--import', 'tsx', maker, model, '--type', 'F32', '--out', path], { cwd: root });
+  const path = await makeInFullPrecision(model, folder);
   const answers = new Map<number, Answer>();
   const engine = await addon.load(
     path,

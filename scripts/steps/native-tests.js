@@ -15,16 +15,29 @@ export const NATIVE_TESTS = {
   thread: { folder: 'build/native-tsan', build: ['--target', 'svc_fake_tests'], ctest: ['-L', 'fake'] },
 };
 
-/** Builds the tests. REQUIRES for `plain`: the addon is built. */
-export async function buildNativeTests(kind) {
-  const { folder, build } = NATIVE_TESTS[kind];
+/** Builds the tests, or only those named. REQUIRES for `plain`: the addon is built. */
+export async function buildNativeTests(kind, names = null) {
+  const { folder } = NATIVE_TESTS[kind];
+  const build = names === null ? NATIVE_TESTS[kind].build : ['--target', ...names];
   const { inputs, facts } = await nativeInputs();
-  const native = { inputs: [...inputs, 'native/test'], facts, outputs: [`${folder}/CTestTestfile.cmake`] };
+  const native = {
+    inputs: [...inputs, 'native/test'],
+    facts: [...facts, names],
+    outputs: [`${folder}/CTestTestfile.cmake`],
+  };
   await unlessFresh(`native-tests-${kind}`, native, async () => {
     const title = `building the engine's tests${kind === 'plain' ? '' : ` (${kind} sanitizer)`}`;
     if (kind !== 'plain') await configure(title, folder, kind);
     await run(title, 'cmake', ['--build', folder, '--parallel', String(availableParallelism()), ...build]);
   });
+}
+
+/** Returns the names of all tests with a sanitizer, which are those of their CMake targets too. */
+export async function nativeTestsOf(kind) {
+  const { folder } = NATIVE_TESTS[kind];
+  await configure(`listing the engine's tests (${kind} sanitizer)`, folder, kind);
+  const list = await run('tests', 'ctest', ['--test-dir', folder, '--show-only=json-v1']);
+  return JSON.parse(list.slice(list.indexOf('{'))).tests.map(({ name }) => name);
 }
 
 /** Builds one test with a sanitizer; returns the path of its program. */
@@ -47,9 +60,10 @@ async function configure(title, folder, sanitizer) {
   await run(`${title}: configure`, 'cmake', ['-S', '.', '-B', folder, ...generator, ...definitions]);
 }
 
-/** Runs the tests; returns `{ file, passed, failed, failures, output }`, as for a test file. */
-export async function runNativeTests(kind) {
-  const { folder, ctest } = NATIVE_TESTS[kind];
+/** Runs the tests, or only those named; returns `{ file, passed, failed, failures, output }`, as for a test file. */
+export async function runNativeTests(kind, names = null) {
+  const { folder } = NATIVE_TESTS[kind];
+  const ctest = names === null ? NATIVE_TESTS[kind].ctest : ['-R', `^(${names.join('|')})$`];
   const parallel = ['--parallel', String(availableParallelism())];
   const args = [
     '--test-dir',

@@ -14,7 +14,17 @@ export interface Lora {
   /** Matrices of each layer that it corrects. */
   readonly weights: readonly ('attn_q' | 'attn_v' | 'ffn_up' | 'ffn_down')[];
   readonly encoding: 'F32' | 'F16';
+  /** Number of rows of A and columns of B. Absent: RANK. */
+  readonly rank?: number;
 }
+
+/** For measuring: with the rank and the matrices that people train. */
+const MEASURED = {
+  base: 'qwen2.5-0.5b',
+  weights: ['attn_q', 'attn_v', 'ffn_up', 'ffn_down'],
+  encoding: 'F16',
+  rank: 16,
+} as const;
 
 export const LORAS = {
   'llama-attention': { base: 'tiny-llama', weights: ['attn_q', 'attn_v'], encoding: 'F32' },
@@ -23,8 +33,14 @@ export const LORAS = {
   gemma3: { base: 'tiny-gemma3', weights: ['attn_q', 'ffn_up'], encoding: 'F32' },
   /** For a recurrent model; only its feed-forward part. */
   qwen35: { base: 'tiny-qwen35', weights: ['ffn_up', 'ffn_down'], encoding: 'F32' },
+  'lora-1': MEASURED,
+  'lora-2': MEASURED,
+  'lora-3': MEASURED,
+  'lora-4': MEASURED,
 } as const satisfies Record<string, Lora>;
 export type LoraName = keyof typeof LORAS;
+/** Made with the test models. */
+export const TEST_LORAS = (Object.keys(LORAS) as LoraName[]).filter((name) => LORAS[name] !== MEASURED);
 
 const RANK = 4;
 const ALPHA = 8;
@@ -53,7 +69,7 @@ export async function writeLora(path: string, name: LoraName, recipe: string): P
   });
 }
 
-function tensorsOf(name: LoraName, { base, weights, encoding }: Lora): Tensor[] {
+function tensorsOf(name: LoraName, { base, weights, encoding, rank = RANK }: Lora): Tensor[] {
   const {
     layers,
     embeddingLength: width,
@@ -74,8 +90,8 @@ function tensorsOf(name: LoraName, { base, weights, encoding }: Lora): Tensor[] 
       const [inputs, outputs] = shapes[weight];
       const block = `blk.${layer}.${weight}.weight`;
       return [
-        matrix(`${block}.lora_a`, inputs, RANK, perRoot(inputs)),
-        matrix(`${block}.lora_b`, RANK, outputs, (GAIN * RANK * perRoot(RANK)) / ALPHA),
+        matrix(`${block}.lora_a`, inputs, rank, perRoot(inputs)),
+        matrix(`${block}.lora_b`, rank, outputs, (GAIN * rank * perRoot(rank)) / ALPHA),
       ].map((tensor) => ({ ...tensor, weights: { ...tensor.weights, name: `${name} ${tensor.name}` } }));
     }),
   ).flat();

@@ -4,6 +4,7 @@
  *   node --import tsx test/make-model/make-model.ts tests              build/models/tiny-*.gguf, projectors/*.gguf, adapters/*.gguf
  *   node --import tsx test/make-model/make-model.ts PRESET [--type F32|F16|Q8_0|Q4_0|Q4_K_M] [--out FILE]
  *   node --import tsx test/make-model/make-model.ts PROJECTOR              build/models/projectors/PROJECTOR.gguf
+ *   node --import tsx test/make-model/make-model.ts ADAPTER                build/models/adapters/ADAPTER.gguf
  *
  * Q4_K_M is a mixture of types chosen by llama.cpp; its own quantiser makes it, and is built if necessary.
  * A file already made by the same recipe is not rewritten.
@@ -15,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { readGgufHeader } from '../../src/models/gguf/gguf.ts';
 import { isMixture, MIXTURES, quantizeFile, type Mixture } from './llama-quantize.ts';
-import { LORAS, writeLora, type LoraName } from './lora.ts';
+import { LORAS, TEST_LORAS, writeLora, type LoraName } from './lora.ts';
 import { writeModel } from './model.ts';
 import { PRESETS, TEST_PRESETS, type PresetName } from './presets.ts';
 import { PROJECTORS, TEST_PROJECTORS, writeProjector, type ProjectorName } from './projector.ts';
@@ -23,9 +24,10 @@ import { TYPE_NUMBER, type Encoding } from './quantize.ts';
 import { llamaSource } from '../../scripts/llama-source.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const usage = `usage: make-model.ts tests | PROJECTOR | PRESET [--type ${[...Object.keys(TYPE_NUMBER), ...MIXTURES].join('|')}] [--out FILE]
+const usage = `usage: make-model.ts tests | PROJECTOR | ADAPTER | PRESET [--type ${[...Object.keys(TYPE_NUMBER), ...MIXTURES].join('|')}] [--out FILE]
 presets: ${Object.keys(PRESETS).join(', ')}
-projectors: ${Object.keys(PROJECTORS).join(', ')}`;
+projectors: ${Object.keys(PROJECTORS).join(', ')}
+adapters: ${Object.keys(LORAS).join(', ')}`;
 
 /** Makes the file unless it is up to date. */
 async function make(presetName: PresetName, encoding: Encoding | Mixture, path: string): Promise<void> {
@@ -52,7 +54,8 @@ async function makeProjector(name: ProjectorName): Promise<void> {
   console.log(`${relative(root, path)}: made`);
 }
 
-async function makeLora(name: LoraName, path: string): Promise<void> {
+async function makeLora(name: LoraName): Promise<void> {
+  const path = join(root, 'build', 'models', 'adapters', `${name}.gguf`);
   const recipe = await recipeOf(name, LORAS[name].encoding);
   if ((await recipeIn(path)) === recipe) return;
   await mkdir(dirname(path), { recursive: true });
@@ -98,6 +101,10 @@ function isProjector(name: string | undefined): name is ProjectorName {
   return name !== undefined && Object.hasOwn(PROJECTORS, name);
 }
 
+function isLora(name: string | undefined): name is LoraName {
+  return name !== undefined && Object.hasOwn(LORAS, name);
+}
+
 function isEncoding(name: string): name is Encoding {
   return Object.hasOwn(TYPE_NUMBER, name);
 }
@@ -113,9 +120,7 @@ function parse(): { what: string | undefined; type: string | undefined; out: str
 const { what, type, out } = parse();
 if (what === 'tests') {
   for (const name of TEST_PROJECTORS) await makeProjector(name);
-  for (const name of Object.keys(LORAS) as LoraName[]) {
-    await makeLora(name, join(root, 'build', 'models', 'adapters', `${name}.gguf`));
-  }
+  for (const name of TEST_LORAS) await makeLora(name);
   for (const name of TEST_PRESETS) {
     await make(name, PRESETS[name].encoding, join(root, 'build', 'models', `${name}.gguf`));
   }
@@ -125,6 +130,8 @@ if (what === 'tests') {
   await make(what, encoding, out ?? join(root, 'build', 'models', `${what}${suffix}.gguf`));
 } else if (isProjector(what) && type === undefined && out === undefined) {
   await makeProjector(what);
+} else if (isLora(what) && type === undefined && out === undefined) {
+  await makeLora(what);
 } else {
   console.error(usage);
   process.exitCode = 2;

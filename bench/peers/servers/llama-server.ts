@@ -10,19 +10,20 @@ export async function startLlamaServer(
   options: ServerOptions,
   more: readonly string[],
 ): Promise<Server> {
-  const { root, model, projector, threads, contextLength, vocabulary } = options;
+  const { root, model, projector, adapters = [], threads, contextLength, vocabulary } = options;
   const program = await buildLlamaServer(root);
   const port = await freePort();
   const settings = ['-t', String(threads), '-c', String(contextLength), ...more];
   const files = ['-m', model, ...(projector === undefined ? [] : ['--mmproj', projector])];
-  const args = [...files, '--host', '127.0.0.1', '--port', String(port), ...settings];
+  const lora = adapters.length === 0 ? [] : ['--lora', adapters.join(',')];
+  const args = [...files, ...lora, '--host', '127.0.0.1', '--port', String(port), ...settings];
   const child = spawn(program, args, { stdio: 'ignore' });
   const url = `http://127.0.0.1:${String(port)}`;
   await answering(child, `${url}/health`);
   return {
     name,
     options,
-    command: `llama-server -m MODEL ${projector === undefined ? '' : '--mmproj PROJECTOR '}${settings.join(' ')}`,
+    command: `llama-server -m MODEL ${projector === undefined ? '' : '--mmproj PROJECTOR '}${adapters.length === 0 ? '' : '--lora ADAPTERS '}${settings.join(' ')}`,
     url,
     vocabulary,
     residentBytes: () => residentBytes(child.pid as number),

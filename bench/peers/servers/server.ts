@@ -10,6 +10,8 @@ export interface ServerOptions {
   readonly model: string;
   /** Path of its projector. */
   readonly projector?: string;
+  /** Paths of LoRA adapters, which requests choose with `loraOf`. */
+  readonly adapters?: readonly string[];
   readonly threads: number;
   /** KV-cache cells, shared by all streams. */
   readonly contextLength: number;

@@ -1,4 +1,5 @@
 /** svc, started as users start it. */
+import { basename } from 'node:path';
 import { startDaemon } from '../../daemon.ts';
 import { residentBytes } from './processes.ts';
 import type { Server, ServerOptions } from './server.ts';
@@ -7,11 +8,12 @@ const MODEL = 'bench';
 const LOAD_MS = 60_000;
 
 export async function startSvc(options: ServerOptions): Promise<Server> {
-  const { model, projector, threads, contextLength, vocabulary } = options;
+  const { model, projector, adapters = [], threads, contextLength, vocabulary } = options;
   const engine = { threads, context_length: contextLength };
   const { url, client, stop } = await startDaemon({
     models: { [MODEL]: model },
     ...(projector === undefined ? {} : { projector }),
+    adapters: Object.fromEntries(adapters.map((path) => [basename(path, '.gguf'), path])),
     config: { engine },
   });
   const settings = Object.entries(engine).map(([setting, value]) => `engine.${setting} ${String(value)}`);
