@@ -429,7 +429,9 @@ export class Daemon implements Services {
   }
 }
 
-function toUsage({ provider, caller, model, outcome, finish }: Outcome): Omit<AnsweredLine, 'event' | 'at'> {
-  const { input_tokens = null, cached_tokens = null, output_tokens = null } = finish?.usage ?? {};
+/** Tokens that are only counted are no usage. */
+function toUsage({ kind, provider, caller, model, outcome, finish }: Outcome): Omit<AnsweredLine, 'event' | 'at'> {
+  const { input_tokens = null, cached_tokens = null, output_tokens = null } =
+    (kind === 'tokenizing' ? null : finish?.usage) ?? {};
   return { provider, key: caller.name, model, outcome, input_tokens, cached_tokens, output_tokens };
 }

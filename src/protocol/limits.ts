@@ -39,6 +39,11 @@ export const LIMITS = {
   embedTokens: 100_000,
   embedDimensions: 65_536,
   rerankDocuments: 1000,
+  /** Of a text to tokenize, in UTF-8. */
+  tokenizeBytes: 2 * 1024 * 1024,
+  /** Of the rendered text of a conversation to tokenize: its tokens must fit into a frame, too. */
+  renderedBytes: 4 * 1024 * 1024,
+  detokenizeTokens: 1_000_000,
   /** Size of a grammar, given or compiled from a schema. */
   grammarBytes: 256 * 1024,
   schemaBytes: 64 * 1024,

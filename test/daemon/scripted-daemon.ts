@@ -62,6 +62,15 @@ const local: LocalEngines = {
     yield START;
     yield FINISH;
   },
+  async *tokenize() {
+    yield START;
+    yield { type: 'tokens', tokens: [1, 2, 3], prompt: 'abc' };
+    yield FINISH;
+  },
+  async *detokenize() {
+    yield START;
+    yield FINISH;
+  },
   modelNames: () => Promise.resolve([TINY.id]),
   models: (): Promise<readonly ModelRecord[]> => Promise.resolve([TINY]),
   record: () => LOCAL,

@@ -24,6 +24,7 @@ import type {
   ToolCallEvent,
 } from '../../protocol/generate.ts';
 import type { ScoresEvent } from '../../protocol/rerank.ts';
+import type { TokensEvent } from '../../protocol/tokenize.ts';
 import { toFinishEvent, toLogprobs } from './request.ts';
 
 /** About a thousand tokens: enough for any consumer that keeps up. */
@@ -83,6 +84,12 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
     else this.owner.offend('sent vectors that nobody asked for');
   }
 
+  /** All tokens of the input. */
+  pushTokens(tokens: Omit<TokensEvent, 'type'>): void {
+    if (this.addTokens(tokens)) this.accept();
+    else this.owner.offend('sent tokens that nobody asked for');
+  }
+
   fail(error: SvcError): void {
     this.#end ??= { error };
     this.#wake();
@@ -126,6 +133,10 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
   protected abstract add(output: EngineOutput): boolean;
   /** Returns false if these vectors were not requested. */
   protected abstract addVectors(numbers: Float32Array): boolean;
+  /** Returns false if no tokens were requested. */
+  protected addTokens(_tokens: Omit<TokensEvent, 'type'>): boolean {
+    return false;
+  }
   /** Takes the next event out of the buffer; undefined: it is empty. */
   protected abstract take(): Content | undefined;
 }
@@ -139,7 +150,7 @@ function newCallId(): string {
 
 export type AnswerEvent = TextEvent | ReasoningEvent | ToolCallEvent;
 /** Events between `start` and `finish`, of requests of any kind. */
-export type ContentEvent = AnswerEvent | VectorsEvent | ScoresEvent;
+export type ContentEvent = AnswerEvent | VectorsEvent | ScoresEvent | TokensEvent;
 
 export class Generation extends EngineAnswer<AnswerEvent> {
   readonly #events: AnswerEvent[] = [];

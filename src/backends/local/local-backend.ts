@@ -1,9 +1,9 @@
 /**
  * Runs models on this machine, each in its own engine process.
  *
- *   generate, embed, rerank ──► answers ──► pool (an engine per file and load settings) ──► supervisor ──► engine process
+ *   generate, embed, rerank, tokenize ──► answers ──► pool (an engine per file and load settings) ──► supervisor ──► engine process
  */
-import type { CacheType, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
+import type { CacheType, EngineRequest, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
 import { hostMemory, type HostMemory } from '../../engine/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -23,6 +23,13 @@ import {
 } from '../../protocol/records.ts';
 import type { RerankEvent, RerankRequest } from '../../protocol/rerank.ts';
 import type { LoadEvent, LoadWishes } from '../../protocol/routes.ts';
+import {
+  isConversation,
+  type DetokenizeEvent,
+  type DetokenizeRequest,
+  type TokenizeEvent,
+  type TokenizeRequest,
+} from '../../protocol/tokenize.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
 import { Answers, contextOf, toMilliseconds } from './answers.ts';
@@ -34,7 +41,7 @@ import { EstimateCache } from './estimate-cache.ts';
 import { totalOf } from './fit.ts';
 import { adapterFilesOf, tried, withAdapters } from './lora.ts';
 import { Pool } from './pool.ts';
-import { checkDimensions, toEngineRequest, withSettings } from './request.ts';
+import { checkDimensions, toEngineRequest, toEngineText, withSettings } from './request.ts';
 import { Residency } from './residency.ts';
 import type { Store } from './store.ts';
 import { Supervisor } from './supervisor.ts';
@@ -140,12 +147,7 @@ export class LocalBackend implements Backend {
     return this.#answers.answer(request, context, {
       wanted: 'text',
       prepare: (model) => {
-        const { prefix_sharing, repetition_guard } = this.#options.engine;
-        const whole = withSettings(request, { ...given({ repetition_guard }), ...model.settings });
-        const asked = toEngineRequest(withAdapters(whole, this.#withState(model)), {
-          share: shareOf(context.caller),
-          own_prefixes: prefix_sharing === 'key',
-        });
+        const asked = this.#toEngine(request, model, context);
         return (engine) => engine.generate(asked);
       },
     });
@@ -165,6 +167,32 @@ export class LocalBackend implements Backend {
     return this.#answers.answer(request, context, {
       wanted: 'scores',
       prepare: () => (engine) => engine.rerank(request),
+    });
+  }
+
+  tokenize(request: TokenizeRequest, context: GenerateContext): AsyncGenerator<TokenizeEvent, void, undefined> {
+    return this.#answers.answer(request, context, {
+      wanted: isConversation(request) ? 'text' : 'tokens',
+      prepare: (model) => {
+        const asked = isConversation(request) ? this.#toEngine(request, model, context) : toEngineText(request);
+        return (engine) => engine.tokenize(asked);
+      },
+    });
+  }
+
+  detokenize(request: DetokenizeRequest, context: GenerateContext): AsyncGenerator<DetokenizeEvent, void, undefined> {
+    return this.#answers.answer(request, context, {
+      wanted: 'tokens',
+      prepare: () => (engine) => engine.detokenize(request),
+    });
+  }
+
+  #toEngine(request: GenerateRequest, model: ModelRecord, { caller }: GenerateContext): Omit<EngineRequest, 'id'> {
+    const { prefix_sharing, repetition_guard } = this.#options.engine;
+    const whole = withSettings(request, { ...given({ repetition_guard }), ...model.settings });
+    return toEngineRequest(withAdapters(whole, this.#withState(model)), {
+      share: shareOf(caller),
+      own_prefixes: prefix_sharing === 'key',
     });
   }
 
