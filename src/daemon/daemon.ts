@@ -13,6 +13,7 @@ import type { Paths } from '../home/paths.ts';
 import { VERSION } from '../config/version.ts';
 import type { Logger } from '../log/log.ts';
 import { ERRORS, SvcError } from '../protocol/errors.ts';
+import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import type { ModelNames } from '../protocol/model/settings.ts';
 import type {
   CheckStatus,
@@ -51,6 +52,7 @@ import { Keys } from './keys.ts';
 import { listen } from './listeners.ts';
 import { becomeTheDaemon, bindAgain } from './lock.ts';
 import { Metrics } from './metrics.ts';
+import { modelDefaults } from './model-defaults.ts';
 import { Monitor } from './monitor.ts';
 import { conditionOf, type CloudProviders } from './providers.ts';
 import { Reloader } from './reload.ts';
@@ -61,6 +63,8 @@ import type { Services } from './services.ts';
 
 /** The backend of this machine: a Backend that also manages engines and models. */
 export interface LocalEngines extends Backend {
+  /** Answers that an engine computes at the same time. */
+  readonly slots: number;
   models(): Promise<readonly ModelRecord[]>;
   load(model: string, signal: AbortSignal, wishes?: LoadWishes): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
@@ -256,6 +260,14 @@ export class Daemon implements Services {
 
   async models(): Promise<readonly ModelRecord[]> {
     return await this.#parts.local.models();
+  }
+
+  get slots(): number {
+    return this.#parts.local.slots;
+  }
+
+  defaultsOf(model: ModelRecord): Promise<ModelDefaults> {
+    return modelDefaults(model);
   }
 
   providers(): readonly ProviderRecord[] {

@@ -47,7 +47,7 @@ export function parseTokenizeRequest(value: Readonly<Record<string, unknown>>): 
 
 export const DetokenizeRequestSchema = v.object({
   ...settings,
-  tokens: v.pipe(v.array(TokenSchema), v.maxLength(LIMITS.detokenizeTokens)),
+  tokens: v.pipe(v.array(TokenSchema), v.maxLength(LIMITS.tokenIds)),
   /** true: control tokens are written as text; otherwise they are left out. Default false. */
   special: v.exactOptional(v.boolean()),
 });
@@ -57,8 +57,8 @@ export type DetokenizeRequest = v.InferOutput<typeof DetokenizeRequestSchema>;
 export function parseDetokenizeRequest(value: Readonly<Record<string, unknown>>): DetokenizeRequest {
   const { tokens } = value;
   // Counted before they are validated one by one: there may be millions.
-  if (Array.isArray(tokens) && tokens.length > LIMITS.detokenizeTokens)
-    throw invalid('tokens', `must have at most ${String(LIMITS.detokenizeTokens)} token ids`);
+  if (Array.isArray(tokens) && tokens.length > LIMITS.tokenIds)
+    throw invalid('tokens', `must have at most ${String(LIMITS.tokenIds)} token ids`);
   return parse(DetokenizeRequestSchema, value);
 }
 

@@ -37,6 +37,7 @@ let isFinishing = false;
 
 const local: LocalEngines = {
   name: 'local',
+  slots: 4,
   async *generate(request, { signal }) {
     const end = request.model === 'deaf' ? new AbortController().signal : AbortSignal.any([signal, running.signal]);
     yield START;

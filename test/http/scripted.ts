@@ -285,6 +285,8 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     },
     status: () => ({ state: 'READY' }) as unknown as StatusRecord,
     models: () => Promise.resolve([TINY]),
+    slots: 4,
+    defaultsOf: () => Promise.resolve({ chat_template: '{{ messages }}', sampling: { top_k: 20 } }),
     providers: () => [LOCAL],
     providerModels: () => Promise.resolve(['small']),
     testProvider: async function* () {

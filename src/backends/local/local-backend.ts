@@ -102,6 +102,8 @@ export interface LocalBackendOptions {
 
 export class LocalBackend implements Backend {
   readonly name = 'local';
+  /** Answers that an engine computes at the same time. */
+  readonly slots: number;
   readonly #options: LocalBackendOptions;
   readonly #pool: Pool;
   readonly #residency: Residency;
@@ -120,6 +122,7 @@ export class LocalBackend implements Backend {
     this.#options = options;
     const { queue_limit, max_sequences = DEFAULT_MAX_SEQUENCES, prefix_disk_bytes = 0 } = options.engine;
     this.#prefixBytes = prefix_disk_bytes;
+    this.slots = max_sequences;
     this.#pool = new Pool({
       usesLimit: max_sequences + queue_limit,
       keepAliveMs: toMilliseconds(options.models.keep_alive_seconds),
