@@ -28,8 +28,8 @@ void CheckTokens(Napi::Env env, const std::vector<Token>& tokens, std::uint32_t 
     return token < 0 || static_cast<std::uint32_t>(token) >= vocabulary;
   });
   if (outside == tokens.end()) return;
-  throw InvalidRequest(env, "token " + std::to_string(*outside) +
-                                " is not in the vocabulary of " + std::to_string(vocabulary));
+  throw InvalidRequest(env, "token " + std::to_string(*outside) + " is not in the vocabulary of " +
+                                std::to_string(vocabulary));
 }
 
 Napi::Object ToObject(Napi::Env env, const TokenLogprob& token) {

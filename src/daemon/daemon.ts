@@ -12,6 +12,7 @@ import type { DaemonFile } from '../home/daemon-file.ts';
 import type { Paths } from '../home/paths.ts';
 import { VERSION } from '../config/version.ts';
 import type { Logger } from '../log/log.ts';
+import { modelDefaults } from '../models/gguf/model-defaults.ts';
 import { ERRORS, SvcError } from '../protocol/errors.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import type { ModelNames } from '../protocol/model/settings.ts';
@@ -52,7 +53,6 @@ import { Keys } from './keys.ts';
 import { listen } from './listeners.ts';
 import { becomeTheDaemon, bindAgain } from './lock.ts';
 import { Metrics } from './metrics.ts';
-import { modelDefaults } from './model-defaults.ts';
 import { Monitor } from './monitor.ts';
 import { conditionOf, type CloudProviders } from './providers.ts';
 import { Reloader } from './reload.ts';
@@ -443,7 +443,10 @@ export class Daemon implements Services {
 
 /** Tokens that are only counted are no usage. */
 function toUsage({ kind, provider, caller, model, outcome, finish }: Outcome): Omit<AnsweredLine, 'event' | 'at'> {
-  const { input_tokens = null, cached_tokens = null, output_tokens = null } =
-    (kind === 'tokenizing' ? null : finish?.usage) ?? {};
+  const {
+    input_tokens = null,
+    cached_tokens = null,
+    output_tokens = null,
+  } = (kind === 'tokenizing' ? null : finish?.usage) ?? {};
   return { provider, key: caller.name, model, outcome, input_tokens, cached_tokens, output_tokens };
 }

@@ -115,7 +115,11 @@ export class Metrics implements ListenerMetrics {
   readonly #generations = this.#counter('svc_generations_total', 'Finished generations by outcome', OUTCOME);
   readonly #embeddings = this.#counter('svc_embeddings_total', 'Finished embedding requests by outcome', OUTCOME);
   readonly #rerankings = this.#counter('svc_rerankings_total', 'Finished reranking requests by outcome', OUTCOME);
-  readonly #tokenizings = this.#counter('svc_tokenizations_total', 'Finished requests to tokenize or detokenize by outcome', OUTCOME);
+  readonly #tokenizings = this.#counter(
+    'svc_tokenizations_total',
+    'Finished requests to tokenize or detokenize by outcome',
+    OUTCOME,
+  );
   readonly #attempts = this.#counter('svc_provider_attempts_total', 'Attempts at a backend by outcome', [
     'provider',
     'outcome',

@@ -36,7 +36,19 @@ type Load = Extract<ToEngine, { type: 'load' }>;
 type Estimate = Extract<ToEngine, { type: 'estimate' }>;
 type Ask = Extract<
   ToEngine,
-  { type: 'generate' | 'embed' | 'rerank' | 'tokenize' | 'detokenize' | 'cancel' | 'pause' | 'resume' | 'grant_cells' | 'prefix_bytes' }
+  {
+    type:
+      | 'generate'
+      | 'embed'
+      | 'rerank'
+      | 'tokenize'
+      | 'detokenize'
+      | 'cancel'
+      | 'pause'
+      | 'resume'
+      | 'grant_cells'
+      | 'prefix_bytes';
+  }
 >;
 
 export class ModelHost {
@@ -208,7 +220,7 @@ export class ModelHost {
     return found.tokens.length;
   }
 
-  async #detokenize(engine: NativeEngine, { id, tokens, special }: EngineDetokenizeRequest): Promise<number> {
+  #detokenize(engine: NativeEngine, { id, tokens, special }: EngineDetokenizeRequest): number {
     const startedAt = performance.now();
     const text = engine.detokenize(Int32Array.from(tokens), { special: special === true });
     this.#finish(id, text, tokens.length, startedAt);
@@ -222,7 +234,7 @@ export class ModelHost {
     this.#send({ type: 'step', outputs: [{ id, text, finish: { reason: 'stop', usage, timings } }] });
   }
 
-  async #submit(id: number, submit: () => Promise<number>): Promise<void> {
+  async #submit(id: number, submit: () => number | Promise<number>): Promise<void> {
     this.#submitting.set(id, false);
     try {
       const inputTokens = await submit();

@@ -98,7 +98,12 @@ test('echo repeats the prompt, also one of token ids, also in a stream', async (
   ] as const) {
     const { choices } = await client.completions.create({ model: 'tiny', prompt: prompt as string, echo: true });
     assert.is(choices[0]?.text, whole);
-    const stream = await client.completions.create({ model: 'tiny', prompt: prompt as string, echo: true, stream: true });
+    const stream = await client.completions.create({
+      model: 'tiny',
+      prompt: prompt as string,
+      echo: true,
+      stream: true,
+    });
     let streamed = '';
     for await (const chunk of stream) streamed += chunk.choices[0]?.text ?? '';
     assert.is(streamed, whole);
@@ -153,12 +158,18 @@ test('a stream has the text, an end for each choice, and the usage on request', 
   for await (const chunk of stream) {
     assert.is(chunk.object, 'text_completion');
     for (const choice of chunk.choices) {
-      texts[choice.index] += choice.text;
+      texts[choice.index] = String(texts[choice.index]) + choice.text;
       ends[choice.index] = choice.finish_reason;
     }
     usage = chunk.usage ?? usage;
   }
-  assert.equal([texts, ends], [['a!', 'b!'], ['stop', 'stop']]);
+  assert.equal(
+    [texts, ends],
+    [
+      ['a!', 'b!'],
+      ['stop', 'stop'],
+    ],
+  );
   assert.equal([usage?.prompt_tokens, usage?.completion_tokens], [14, 4]);
 });
 

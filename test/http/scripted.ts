@@ -247,6 +247,13 @@ function ordinaryWorld(): World {
   };
 }
 
+const FACTS: Pick<Services, 'models' | 'providers' | 'slots' | 'defaultsOf'> = {
+  models: () => Promise.resolve([TINY]),
+  providers: () => [LOCAL],
+  slots: 4,
+  defaultsOf: () => Promise.resolve({ chat_template: '{{ messages }}', sampling: { top_k: 20 } }),
+};
+
 export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
   const backend = new ScriptedBackend(options.script ?? hello);
   const router = new Router(new Map([[backend.name, backend]]));
@@ -284,10 +291,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
       return { status, reason: null, conditions, models: [], providers: [] } as unknown as HealthRecord;
     },
     status: () => ({ state: 'READY' }) as unknown as StatusRecord,
-    models: () => Promise.resolve([TINY]),
-    slots: 4,
-    defaultsOf: () => Promise.resolve({ chat_template: '{{ messages }}', sampling: { top_k: 20 } }),
-    providers: () => [LOCAL],
+    ...FACTS,
     providerModels: () => Promise.resolve(['small']),
     testProvider: async function* () {
       yield { step: 'key', status: 'ok', endpoint: null, detail: 'none needed', latency_ms: null, code: null };

@@ -164,7 +164,10 @@ async function sendForms(port: number, path: string): Promise<number[]> {
 function* completionBodies(): Generator<object, void, undefined> {
   yield { prompt: [TEXT, 'hi'], echo: true, stop: TEXT, user: TEXT, max_tokens: 1 };
   for (const prompt of [{ [TEXT]: TEXT }, [[TEXT]], [[1, TEXT]]]) yield { prompt };
-  for (const start of [{ prompt: 'hi', max_tokens: 1 }, { prompt: 'hi', route: 'provider:mine' }])
+  for (const start of [
+    { prompt: 'hi', max_tokens: 1 },
+    { prompt: 'hi', route: 'provider:mine' },
+  ])
     yield* bodiesOver(start, [CompletionSchema]);
 }
 

@@ -1,7 +1,7 @@
 /** Tokens of texts and of prompts, without a generation. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { EngineRequest } from '../../src/engine/addon.ts';
+import type { EngineRequest, WithoutId } from '../../src/engine/addon.ts';
 import { rejection } from '../support/errors.ts';
 import { modelPath, openEngine, openFile, type TestEngine } from '../support/native-engine.ts';
 
@@ -36,9 +36,10 @@ test('pieces are the bytes of each token', ({ engine: { native } }) => {
 
 test('render has the prompt of submit: its tokens give the same answer', async ({ engine }) => {
   const { native } = engine;
-  const tools = [{ name: 'look', description: 'a', parameters: '{"type":"object"}', grammar: '', tagged_grammar: '' }];
-  const chat = { tools: tools.map((tool) => ({ ...tool, strict: false })), tool_choice: 'none' };
-  for (const request of [{ messages }, { messages, chat }, { prompt: 'Hello <|im_end|>' }] as EngineRequest[]) {
+  const tool = { name: 'look', description: 'a', parameters: '{"type":"object"}', grammar: '', tagged_grammar: '' };
+  const chat = { tools: [{ ...tool, strict: false }], tool_choice: 'none' };
+  const requests: WithoutId<EngineRequest>[] = [{ messages }, { messages, chat }, { prompt: 'Hello <|im_end|>' }];
+  for (const request of requests) {
     const { prompt, tokens } = await native.render({ ...request, id: 1 });
     const answer = await engine.generate({ ...request, ...GREEDY, id: 1 });
     const again = await engine.generate({ prompt_tokens: tokens, ...GREEDY, id: 2 });
@@ -90,7 +91,7 @@ test('invalid requests name the field', async ({ engine: { native } }) => {
     [{ prompt: '', infill: { prefix: 'a' } }, /infill\.suffix/],
   ];
   for (const [request, message] of refused)
-    await rejection(() => native.render({ id: 1, ...request } as EngineRequest), 'INVALID_REQUEST', message);
+    await rejection(() => native.render({ id: 1, ...request }), 'INVALID_REQUEST', message);
 });
 
 test.run();

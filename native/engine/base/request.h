@@ -367,8 +367,7 @@ struct GenerationRequest {
   // ... or, if `messages` is empty, a raw prompt: BOS is added as the model's metadata asks, and
   // special-token text is parsed, as in llama-server's /completion.
   std::string prompt;
-  // Instead of the raw prompt's text: its tokens, which are used unchanged. REQUIRES: every token is
-  // in the vocabulary.
+  // Tokens of a raw prompt instead of its text; used unchanged. REQUIRES: all in the vocabulary.
   std::vector<Token> prompt_tokens;
   // The raw prompt is the beginning of what fills this gap.
   std::optional<Infill> infill;
@@ -406,11 +405,11 @@ struct GenerationRequest {
     using Self = GenerationRequest;
     return std::make_tuple(
         SVC_FIELD(id, .required = true), SVC_FIELD(messages), SVC_FIELD(chat), SVC_FIELD(prompt),
-        SVC_FIELD(prompt_tokens),
-        SVC_FIELD(infill), SVC_FIELD(max_tokens), SVC_FIELD(truncate), SVC_FIELD(sampling), SVC_FIELD(lora),
-        SVC_FIELD(stop), SVC_FIELD(repetition_guard), SVC_FIELD(priority), SVC_FIELD(reuse_prefix),
-        SVC_FIELD(share), SVC_FIELD(own_prefixes), SVC_FIELD(store),
-        SVC_FIELD(grammar, .non_empty = true), SVC_FIELD(logprobs, .max = kMaxLogprobs));
+        SVC_FIELD(prompt_tokens), SVC_FIELD(infill), SVC_FIELD(max_tokens), SVC_FIELD(truncate),
+        SVC_FIELD(sampling), SVC_FIELD(lora), SVC_FIELD(stop), SVC_FIELD(repetition_guard),
+        SVC_FIELD(priority), SVC_FIELD(reuse_prefix), SVC_FIELD(share), SVC_FIELD(own_prefixes),
+        SVC_FIELD(store), SVC_FIELD(grammar, .non_empty = true),
+        SVC_FIELD(logprobs, .max = kMaxLogprobs));
   }
 };
 

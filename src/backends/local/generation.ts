@@ -134,9 +134,7 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
   /** Returns false if these vectors were not requested. */
   protected abstract addVectors(numbers: Float32Array): boolean;
   /** Returns false if no tokens were requested. */
-  protected addTokens(_tokens: Omit<TokensEvent, 'type'>): boolean {
-    return false;
-  }
+  protected abstract addTokens(tokens: Omit<TokensEvent, 'type'>): boolean;
   /** Takes the next event out of the buffer; undefined: it is empty. */
   protected abstract take(): Content | undefined;
 }
@@ -215,6 +213,10 @@ export class Generation extends EngineAnswer<AnswerEvent> {
     return false;
   }
 
+  protected override addTokens(): boolean {
+    return false;
+  }
+
   protected override take(): AnswerEvent | undefined {
     const event = this.#events.shift();
     if (event === undefined || this.#events.length > 0) return event;
@@ -254,6 +256,10 @@ export class Embedding extends EngineAnswer<VectorsEvent> {
     return true;
   }
 
+  protected override addTokens(): boolean {
+    return false;
+  }
+
   protected override take(): VectorsEvent | undefined {
     if (this.#vectors.length === 0) return undefined;
     return { type: 'vectors', vectors: this.#vectors.splice(0) };
@@ -280,6 +286,10 @@ export class Ranking extends EngineAnswer<ScoresEvent> {
     if (this.#scoresLeft < 0 || !scores.every(Number.isFinite)) return false;
     this.#scores.push(...scores);
     return true;
+  }
+
+  protected override addTokens(): boolean {
+    return false;
   }
 
   protected override take(): ScoresEvent | undefined {

@@ -19,7 +19,6 @@ import {
   type LoadedModelHealth,
   type ModelRecord,
   type ProviderRecord,
-  type StepsHealth,
 } from '../../protocol/records.ts';
 import type { RerankEvent, RerankRequest } from '../../protocol/rerank.ts';
 import type { LoadEvent, LoadWishes } from '../../protocol/routes.ts';
@@ -40,6 +39,7 @@ import { engineModelOf, type EngineModel } from './engine-model.ts';
 import { EstimateCache } from './estimate-cache.ts';
 import { totalOf } from './fit.ts';
 import { adapterFilesOf, tried, withAdapters } from './lora.ts';
+import { cacheTypeOf, loadedHealth } from './loaded-health.ts';
 import { Pool } from './pool.ts';
 import { checkDimensions, toEngineRequest, toEngineText, withSettings } from './request.ts';
 import { Residency } from './residency.ts';
@@ -319,31 +319,7 @@ export class LocalBackend implements Backend {
   }
 
   loadedModels(): LoadedModelHealth[] {
-    return this.#pool.engines.flatMap((engine) => {
-      const { state, pid, child, info } = engine;
-      if (state === 'idle' || state === 'closed') return [];
-      const stats = child?.stats ?? null;
-      // An embedding engine keeps no KV cache between batches.
-      const cached = info?.makes_embeddings === true ? null : stats;
-      const { waiting, active } = this.#queueOf(engine);
-      return {
-        id: engine.model.id,
-        state,
-        pid,
-        rss_bytes: child?.rssBytes ?? null,
-        context_length: info?.context_length ?? null,
-        cache_type: cacheTypeOf(engine),
-        active,
-        waiting,
-        kv_cells_used: cached?.kv_cells_used ?? null,
-        kv_cells_cached: cached?.kv_cells_cached ?? null,
-        kv_cells_total: cached?.kv_cells_total ?? null,
-        kv_tokens_swapped: cached?.kv_tokens_swapped ?? null,
-        // 0 means that the engine is idle: there is no speed to report.
-        tokens_per_second: stats === null || stats.tokens_per_second === 0 ? null : stats.tokens_per_second,
-        steps: cached === null ? null : rounded(cached.steps),
-      };
-    });
+    return this.#pool.engines.flatMap((engine) => loadedHealth(engine, this.#queueOf(engine)) ?? []);
   }
 
   /** All engine processes, with figures from their last heartbeats. */
@@ -493,15 +469,4 @@ export class LocalBackend implements Backend {
   #refuseWhenClosing(): void {
     if (this.#closing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
   }
-}
-
-/** null: not loaded, or an embedding engine, which keeps no KV cache between batches. */
-function cacheTypeOf({ info, plan }: Supervisor): CacheType | null {
-  return info === null || info.makes_embeddings ? null : (plan?.options.cache_type ?? 'f16');
-}
-
-/** The record has one decimal. */
-function rounded(steps: StepsHealth): StepsHealth {
-  const round = (ms: number): number => Math.round(ms * 10) / 10;
-  return { ...steps, predicted_ms: round(steps.predicted_ms), spent_ms: round(steps.spent_ms) };
 }

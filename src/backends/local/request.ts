@@ -111,13 +111,14 @@ export function explained(
 ): SvcError {
   const { code, message, param, hint } = error;
   if (code === 'INVALID_REQUEST' && param === 'grammar') {
-    if (!('format' in request) || request.format === undefined) return invalid('tools', `cannot be enforced: ${message}`);
+    if (!('format' in request))
+      return invalid('tools', `cannot be enforced: ${message}`);
     const isGrammar = request.format.type === 'grammar';
     return invalid(isGrammar ? 'format.grammar' : 'format.schema', `cannot be enforced: ${message}`);
   }
   if ((code !== 'CONTEXT_OVERFLOW' && code !== 'OUT_OF_MEMORY') || hint !== undefined) return error;
   const shorter =
-    'truncate' in request && request.truncate === true
+    'truncate' in request && request.truncate
       ? 'shorten the messages that must be kept'
       : 'shorten it, or drop the oldest turns: "truncate": true, svc run --truncate';
   const longer = code === 'OUT_OF_MEMORY' ? `${MORE_MEMORY}${smallerCache(engine)}` : longerContext(engine);

@@ -48,6 +48,10 @@ export class Detokenizing extends EngineAnswer<TextEvent> {
     return false;
   }
 
+  protected override addTokens(): boolean {
+    return false;
+  }
+
   protected override take(): TextEvent | undefined {
     const taken = this.#text ?? undefined;
     if (taken === undefined) return undefined;

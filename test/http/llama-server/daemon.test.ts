@@ -61,7 +61,10 @@ test('pieces are texts, or bytes of a part of a character', async () => {
   const { tokens } = (await post('/tokenize', { content, with_pieces: true })).json();
   const pieces = tokens.map(({ piece }: { piece: string | number[] }) => Buffer.from(piece as string));
   assert.is(Buffer.concat(pieces).toString(), content);
-  assert.ok(tokens.some(({ piece }: { piece: unknown }) => Array.isArray(piece)), 'a flag has several tokens');
+  assert.ok(
+    tokens.some(({ piece }: { piece: unknown }) => Array.isArray(piece)),
+    'a flag has several tokens',
+  );
 });
 
 test('models that make embeddings have tokens, but no chats', async () => {
@@ -82,7 +85,7 @@ test('a template is applied as for a chat completion: its tokens are as many', a
   const plain = [{ role: 'user', content: 'Name a river.' }] as const;
   const { prompt } = (await post('/apply-template', { messages: plain })).json();
   const { tokens } = (await post('/tokenize', { content: prompt, add_special: true })).json();
-  const { usage } = await client.chat.completions.create({ model: 'qwen', messages: [...plain], max_tokens: 1 });
+  const { usage } = await client.chat.completions.create({ model: 'qwen', messages: [...plain], max_completion_tokens: 1 });
   assert.is(usage?.prompt_tokens, tokens.length);
 });
 
@@ -110,7 +113,7 @@ test('streamed and whole completions are the same, with n and log probabilities'
   for await (const chunk of stream) {
     usage = chunk.usage ?? usage;
     for (const { index, text, logprobs } of chunk.choices) {
-      texts[index] += text;
+      texts[index] = String(texts[index]) + text;
       offsets[index]?.push(...(logprobs?.text_offset ?? []));
     }
   }
