@@ -1,8 +1,12 @@
 /** Tokens of texts and of prompts, without a generation. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { EngineRequest, WithoutId } from '../../src/engine/addon.ts';
 import { rejection } from '../support/errors.ts';
+import { GAP_TOKENS, writeInfillModel } from '../support/infill-model.ts';
 import { modelPath, openEngine, openFile, type TestEngine } from '../support/native-engine.ts';
 
 const TEXTS = ['', 'Hello, world', 'naïve café — 日本語 🙂🇨🇭', '<|im_end|> is text'];
@@ -65,12 +69,26 @@ test('a prompt may be longer than the context', async ({ engine: { native } }) =
   assert.ok(tokens.length > 5000);
 });
 
-test('the answer to a gap gets the texts around it', async ({ engine: { native } }) => {
-  const infill = { prefix: 'int a =', suffix: ';', extra: [{ filename: 'b.c', text: 'int b;' }] };
+test('the answer to a gap gets the texts around it', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-infill-'));
+  const path = join(folder, 'infill.gguf');
+  await writeInfillModel(path);
+  const { native } = await openFile(path);
+  const [before, after, middle] = GAP_TOKENS;
+  const infill = { prefix: 'int a =', suffix: `;${after}`, extra: [] };
   const { prompt, tokens } = await native.render({ id: 1, prompt: ' 1', infill });
-  assert.match(prompt, /<\|fim_prefix\|>int a = 1<\|fim_suffix\|>;<\|fim_middle\|>$/);
-  assert.match(prompt, /^<\|repo_name\|>myproject\n<\|file_sep\|>b\.c\nint b;<\|file_sep\|>filename\n/);
-  assert.is(tokens.at(-1), native.tokenize('<|fim_middle|>', { parseSpecial: true })[0]);
+  assert.is(prompt, `${before}int a = 1${after};${after}${middle}`);
+  const ids = GAP_TOKENS.map((name) => native.tokenize(name, { parseSpecial: true })[0] ?? -1);
+  assert.equal(
+    tokens.filter((token) => ids.includes(token)),
+    ids,
+    'a text has no control tokens',
+  );
+  const extra = [{ filename: 'b.c', text: 'int b;' }];
+  const more = await native.render({ id: 1, prompt: '', infill: { ...infill, extra } });
+  assert.is(more.prompt, `\n\n--- snippet ---\n\nint b;${before}int a =${after};${after}${middle}`);
+  await native.close();
+  await rm(folder, { recursive: true });
 });
 
 test('a model without tokens for gaps says so', async () => {

@@ -111,8 +111,7 @@ export function explained(
 ): SvcError {
   const { code, message, param, hint } = error;
   if (code === 'INVALID_REQUEST' && param === 'grammar') {
-    if (!('format' in request))
-      return invalid('tools', `cannot be enforced: ${message}`);
+    if (!('format' in request)) return invalid('tools', `cannot be enforced: ${message}`);
     const isGrammar = request.format.type === 'grammar';
     return invalid(isGrammar ? 'format.grammar' : 'format.schema', `cannot be enforced: ${message}`);
   }

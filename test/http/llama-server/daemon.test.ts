@@ -1,9 +1,11 @@
 /** llama-server's small routes and legacy completions end to end: a daemon, engine processes, tiny models. */
+import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import OpenAI from 'openai';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
 import { makeHome, type Home } from '../../support/home.ts';
+import { writeInfillModel } from '../../support/infill-model.ts';
 import { modelPath, openEngine, type TestEngine } from '../../support/native-engine.ts';
 import { svc } from '../../support/svc.ts';
 import { failure } from '../api-failure.ts';
@@ -18,6 +20,9 @@ let engine: TestEngine;
 
 test.before(async () => {
   home = await makeHome();
+  const infill = join(home.dir, 'infill.gguf');
+  await writeInfillModel(infill);
+  await svc(['model', 'add', infill, '--name', 'infill'], { home });
   for (const [file, name] of [
     ['tiny-qwen2', 'qwen'],
     ['tiny-llama', 'llama'],
@@ -85,7 +90,11 @@ test('a template is applied as for a chat completion: its tokens are as many', a
   const plain = [{ role: 'user', content: 'Name a river.' }] as const;
   const { prompt } = (await post('/apply-template', { messages: plain })).json();
   const { tokens } = (await post('/tokenize', { content: prompt, add_special: true })).json();
-  const { usage } = await client.chat.completions.create({ model: 'qwen', messages: [...plain], max_completion_tokens: 1 });
+  const { usage } = await client.chat.completions.create({
+    model: 'qwen',
+    messages: [...plain],
+    max_completion_tokens: 1,
+  });
   assert.is(usage?.prompt_tokens, tokens.length);
 });
 
@@ -146,12 +155,13 @@ test('stop strings, an unlimited answer and a grammar work as in chats', async (
 });
 
 test('a gap is filled by a model that has tokens for it', async () => {
-  const answer = await post('/infill', { input_prefix: 'int a = ', input_suffix: ';', n_predict: 4, temperature: 0 });
+  const gap = { model: 'infill', input_prefix: 'int a = ', input_suffix: ';' };
+  const answer = await post('/infill', { ...gap, n_predict: 4, temperature: 0 });
   const { content, tokens_evaluated } = answer.json();
   assert.equal([answer.status, typeof content], [200, 'string']);
-  const infill = { prefix: 'int a = ', suffix: ';', extra: [] };
-  assert.is(tokens_evaluated, (await engine.native.render({ id: 1, prompt: '', infill })).tokens.length);
-  const params = { model: 'qwen', prompt: 'int a = ', suffix: ';', max_tokens: 4, temperature: 0 };
+  const texts = [...engine.native.tokenize('int a = '), ...engine.native.tokenize(';')];
+  assert.is(tokens_evaluated, texts.length + 3);
+  const params = { model: 'infill', prompt: 'int a = ', suffix: ';', max_tokens: 4, temperature: 0 };
   const { choices, usage } = await client.completions.create(params);
   assert.equal([choices[0]?.text, usage?.prompt_tokens], [content, tokens_evaluated]);
 
