@@ -178,7 +178,7 @@ const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
   [HTTP_ROUTES.completions]: completionBodies,
   [HTTP_ROUTES.tokenize]: () => bodiesOver({ content: 'hi' }, [TokenizeSchema, TokenizeTextRequestSchema]),
   [HTTP_ROUTES.detokenize]: () => bodiesOver({ tokens: [1] }, [DetokenizeSchema, DetokenizeRequestSchema]),
-  [HTTP_ROUTES.applyTemplate]: chatBodies,
+  [HTTP_ROUTES.applyTemplate]: () => [...chatBodies(), { messages: HELLO, model: TEXT }],
   [HTTP_ROUTES.infill]: () => bodiesOver({ input_prefix: 'a', input_suffix: 'b', n_predict: 1 }, [InfillSchema]),
   [HTTP_ROUTES.rerankV1]: rerankBodies,
   [HTTP_ROUTES.rerankV2]: rerankBodies,
@@ -195,8 +195,9 @@ test('text in requests over HTTP and the control socket is not logged', async (c
     const isForm = path === HTTP_ROUTES.transcriptions;
     assert.ok(bodies ?? isForm, `no bodies for ${path}`);
     const statuses = bodies ? await sendAll({ port }, path, bodies()) : await sendForms(port, path);
-    // No model here makes embeddings or hears.
-    const all = path === HTTP_ROUTES.embeddings || isForm ? [400, 404] : [200, 400, 404];
+    // No model here makes embeddings, hears or fills gaps.
+    const isRefused = path === HTTP_ROUTES.embeddings || path === HTTP_ROUTES.infill || isForm;
+    const all = isRefused ? [400, 404] : [200, 400, 404];
     for (const status of all) assert.ok(statuses.includes(status), `${path}: ${String(status)}`);
   }
   const generations = [...planted(GenerateRequestSchema, TEXT)].map((body) => ({ max_tokens: 1, ...(body as object) }));
