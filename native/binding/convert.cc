@@ -22,16 +22,19 @@ std::array<std::uint64_t, 2> ReadKey(Napi::Value value, const std::string& name)
           std::stoull(digits.substr(16), nullptr, 16)};
 }
 
-// One character for each byte.
-Napi::Value Latin1(Napi::Env env, const std::string& bytes) {
-  napi_value text = nullptr;
-  napi_create_string_latin1(env, bytes.data(), bytes.size(), &text);
-  return {env, text};
+// Throws INVALID_REQUEST for a token that is not in the vocabulary.
+void CheckTokens(Napi::Env env, const std::vector<Token>& tokens, std::uint32_t vocabulary) {
+  const auto outside = std::ranges::find_if(tokens, [&](Token token) {
+    return token < 0 || static_cast<std::uint32_t>(token) >= vocabulary;
+  });
+  if (outside == tokens.end()) return;
+  throw InvalidRequest(env, "token " + std::to_string(*outside) + " is not in the vocabulary of " +
+                                std::to_string(vocabulary));
 }
 
 Napi::Object ToObject(Napi::Env env, const TokenLogprob& token) {
   Napi::Object object = Napi::Object::New(env);
-  object.Set("bytes", Latin1(env, token.bytes));
+  object.Set("bytes", ToLatin1(env, token.bytes));
   object.Set("logprob", token.logprob);
   return object;
 }
@@ -61,6 +64,12 @@ Napi::Object ToObject(Napi::Env env, const Status& status) {
 
 }  // namespace
 
+Napi::Value ToLatin1(Napi::Env env, const std::string& bytes) {
+  napi_value text = nullptr;
+  napi_create_string_latin1(env, bytes.data(), bytes.size(), &text);
+  return {env, text};
+}
+
 LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
   LoadOptions load;
   load.path = ReadString(path, "path");
@@ -84,13 +93,16 @@ LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options) {
   return load;
 }
 
-GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults) {
+GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults,
+                              std::uint32_t vocabulary) {
   const Napi::Object object = ReadObject(value, "request");
   GenerationRequest request;
   request.sampling = std::move(defaults);
   ReadRecord(object, "", request);
+  CheckTokens(value.Env(), request.prompt_tokens, vocabulary);
   const bool chat = !object.Get("messages").IsUndefined();
-  if (chat == !object.Get("prompt").IsUndefined()) {
+  const bool raw = !object.Get("prompt").IsUndefined() || !request.prompt_tokens.empty();
+  if (chat == raw) {
     throw InvalidRequest(value.Env(), "a request must have either messages or a prompt");
   }
   if (chat && request.messages.empty()) {
@@ -127,13 +139,7 @@ std::vector<Token> ReadTokens(Napi::Value value, std::uint32_t vocabulary) {
   const auto array = value.As<Napi::Int32Array>();
   // Copied before it is checked: another thread may write to a shared buffer.
   std::vector<Token> tokens(array.Data(), array.Data() + array.ElementLength());
-  const auto outside = std::ranges::find_if(tokens, [&](Token token) {
-    return token < 0 || static_cast<std::uint32_t>(token) >= vocabulary;
-  });
-  if (outside != tokens.end()) {
-    throw InvalidRequest(env, "token " + std::to_string(*outside) +
-                                  " is not in the vocabulary of " + std::to_string(vocabulary));
-  }
+  CheckTokens(env, tokens, vocabulary);
   return tokens;
 }
 

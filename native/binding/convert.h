@@ -4,6 +4,7 @@
 
 #include <napi.h>
 
+#include <string>
 #include <vector>
 
 #include "engine/engine.h"
@@ -14,12 +15,14 @@ namespace svc::binding {
 // JavaScript (getters).
 LoadOptions ReadLoadOptions(Napi::Value path, Napi::Value options);
 // Sampling parameters that the request lacks are taken from `defaults`.
-GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults);
+GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults, std::uint32_t vocabulary);
 EmbeddingRequest ReadEmbeddingRequest(Napi::Value value, std::uint32_t vocabulary);
 RerankRequest ReadRerankRequest(Napi::Value value);
 // An Int32Array of ids below `vocabulary`.
 std::vector<Token> ReadTokens(Napi::Value value, std::uint32_t vocabulary);
 
+// One character for each byte.
+Napi::Value ToLatin1(Napi::Env env, const std::string& bytes);
 Napi::Object ToObject(Napi::Env env, const ModelInfo& info);
 Napi::Object ToObject(Napi::Env env, const EngineStats& stats);
 Napi::Object ToObject(Napi::Env env, const GenerationOutput& output);

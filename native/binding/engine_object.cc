@@ -69,6 +69,9 @@ Napi::FunctionReference EngineObject::Define(Napi::Env env) {
                   {
                       InstanceMethod<&EngineObject::Tokenize>("tokenize"),
                       InstanceMethod<&EngineObject::Detokenize>("detokenize"),
+                      InstanceMethod<&EngineObject::Encode>("encode"),
+                      InstanceMethod<&EngineObject::Pieces>("pieces"),
+                      InstanceMethod<&EngineObject::Render>("render"),
                       InstanceMethod<&EngineObject::RenderChat>("renderChat"),
                       InstanceMethod<&EngineObject::Submit>("submit"),
                       InstanceMethod<&EngineObject::Embed>("embed"),
@@ -151,6 +154,41 @@ Napi::Value EngineObject::Detokenize(const Napi::CallbackInfo& info) {
       env, engine.Detokenize(ReadTokens(info[0], engine.info().vocabulary), special));
 }
 
+Napi::Value EngineObject::Encode(const Napi::CallbackInfo& info) {
+  return PromiseOfTask(info.Env(), "svc:encode", [&] {
+    std::string text = ReadString(info[0], "text");
+    const bool add_special = ReadOption(info[1], "addSpecial");
+    const bool parse_special = ReadOption(info[1], "parseSpecial");
+    OpenEngine(info.Env());  // reading the options runs the caller's getters, which may close it
+    return [engine = engine_, text = std::move(text), add_special, parse_special] {
+      return engine->Tokenize(text, add_special, parse_special);
+    };
+  });
+}
+
+Napi::Value EngineObject::Pieces(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const Engine& engine = OpenEngine(env);
+  const std::vector<std::string> pieces =
+      engine.Pieces(ReadTokens(info[0], engine.info().vocabulary));
+  auto array = Napi::Array::New(env, pieces.size());
+  for (std::uint32_t i = 0; i < pieces.size(); ++i) array.Set(i, ToLatin1(env, pieces[i]));
+  return array;
+}
+
+Napi::Value EngineObject::Render(const Napi::CallbackInfo& info) {
+  return PromiseOfTask(info.Env(), "svc:render", [&] {
+    const ModelInfo& model = OpenEngine(info.Env()).info();
+    GenerationRequest request = ReadRequest(info[0], model.sampling, model.vocabulary);
+    OpenEngine(info.Env());  // again: as in Begin
+    return [engine = engine_, request = std::move(request)]() -> Result<RenderedPrompt> {
+      const auto text = TextOf(*engine);
+      if (!text.ok()) return text.status();
+      return text.value()->Render(request);
+    };
+  });
+}
+
 Napi::Value EngineObject::RenderChat(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   std::vector<ChatMessage> messages;
@@ -160,7 +198,9 @@ Napi::Value EngineObject::RenderChat(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value EngineObject::Submit(const Napi::CallbackInfo& info) {
-  const auto read = [&](const ModelInfo& model) { return ReadRequest(info[0], model.sampling); };
+  const auto read = [&](const ModelInfo& model) {
+    return ReadRequest(info[0], model.sampling, model.vocabulary);
+  };
   return Begin(info.Env(), read, TextOf, &TextEngine::Submit);
 }
 

@@ -16,6 +16,13 @@ Result<std::vector<Token>> Engine::Tokenize(const std::string& text, bool add_sp
   return model_->Tokenize(text, add_special, parse_special);
 }
 
+std::vector<std::string> Engine::Pieces(const std::vector<Token>& tokens) const {
+  std::vector<std::string> pieces;
+  pieces.reserve(tokens.size());
+  for (const Token token : tokens) pieces.push_back(model_->Piece(token, /*special=*/true));
+  return pieces;
+}
+
 std::string Engine::Detokenize(const std::vector<Token>& tokens, bool special) const {
   return model_->Detokenize(tokens, special);
 }

@@ -49,6 +49,9 @@ class Engine {
   // Returns the bytes of the tokens; they may end inside a UTF-8 character. special: control tokens
   // are written as text.
   std::string Detokenize(const std::vector<Token>& tokens, bool special) const;
+  // Returns the bytes of each token, those of control tokens too; they may be part of a UTF-8
+  // character.
+  std::vector<std::string> Pieces(const std::vector<Token>& tokens) const;
 
   // Cancels a request: a generation ends with kCancelled at the next step, an embedding request at
   // the next batch. Unknown ids are ignored.
@@ -73,6 +76,17 @@ class Engine {
   const ModelInfo info_;
 };
 
+// The prompt of a generation.
+struct RenderedPrompt {
+  std::string prompt;         // text of the chat as the template renders it, or a raw prompt's
+  std::vector<Token> tokens;  // negative: a row of a picture or sound
+
+  static constexpr auto Fields() {
+    using Self = RenderedPrompt;
+    return std::make_tuple(SVC_FIELD(prompt), SVC_FIELD(tokens));
+  }
+};
+
 class TextEngine : public Engine {
  public:
   using Engine::Engine;
@@ -81,6 +95,10 @@ class TextEngine : public Engine {
   // Renders a chat with the model's template, ready for the assistant's turn. Error:
   // kInvalidRequest (the template refuses the chat).
   virtual Result<std::string> RenderChat(const std::vector<ChatMessage>& messages) const = 0;
+
+  // Returns the prompt that Submit would make of this request, on the calling thread. It may be
+  // longer than the context and is not truncated. Error: kInvalidRequest.
+  virtual Result<RenderedPrompt> Render(GenerationRequest request) = 0;
 
   // Renders and tokenizes (both on the calling thread) and queues. Returns the number of input
   // tokens. Errors: kInvalidRequest, kContextOverflow (the message names both numbers), kBusy (the

@@ -12,6 +12,7 @@
 #include "engine/cache/prefix_store.h"
 #include "engine/llama/chat/answer_rules.h"
 #include "engine/llama/chat/chat_renderer.h"
+#include "engine/llama/chat/infill_prompt.h"
 #include "engine/llama/chat/truncation.h"
 #include "engine/llama/cpu_threads.h"
 #include "engine/llama/draft_model.h"
@@ -71,6 +72,23 @@ class LlamaTextEngine final : public TextEngine {
   Result<std::string> RenderChat(const std::vector<ChatMessage>& messages) const override {
     const WorkLimit limit;
     return chat_->Render(messages);
+  }
+
+  Result<RenderedPrompt> Render(GenerationRequest request) override {
+    PromptMedia media(projector_.get(), this->info(), &media_requests_, request.id);
+    if (Status status = media.Prepare(&request.messages); !status.ok()) return status;
+    const WorkLimit limit;
+    if (request.messages.empty()) {
+      Result<std::vector<Token>> tokens = RawTokens(request, /*context_length=*/0);
+      if (!tokens.ok()) return tokens.status();
+      std::string text = model().Detokenize(tokens.value(), /*special=*/true);
+      return RenderedPrompt{std::move(text), std::move(tokens.value())};
+    }
+    Result<std::string> text = chat_->Render(request.messages, request.chat);
+    if (!text.ok()) return text.status();
+    Result<ChatPrompt> prompt = chat_->RenderTokens(request.messages, request.chat);
+    if (!prompt.ok()) return prompt.status();
+    return RenderedPrompt{std::move(text.value()), std::move(prompt.value().tokens)};
   }
 
   Result<std::uint32_t> Submit(GenerationRequest request) override {
@@ -146,10 +164,18 @@ class LlamaTextEngine final : public TextEngine {
   }
 
  private:
+  // Tokens of a raw prompt. context_length: as LlamaModel::Tokenize.
+  Result<std::vector<Token>> RawTokens(const GenerationRequest& request,
+                                       std::uint32_t context_length) const {
+    if (!request.prompt_tokens.empty()) return request.prompt_tokens;
+    if (request.infill) return InfillTokens(model(), request.prompt, *request.infill);
+    return model().Tokenize(request.prompt, /*add_special=*/true, /*parse_special=*/true,
+                            context_length);
+  }
+
   Status ReadText(const GenerationRequest& request, Submission* submission) const {
     const std::uint32_t bound = request.truncate ? 0 : info().context_length;
-    Result<std::vector<Token>> tokens = model().Tokenize(request.prompt, /*add_special=*/true,
-                                                         /*parse_special=*/true, bound);
+    Result<std::vector<Token>> tokens = RawTokens(request, bound);
     if (!tokens.ok()) return tokens.status();
     submission->prompt = std::move(tokens.value());
     if (request.truncate) {

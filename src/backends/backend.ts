@@ -8,6 +8,8 @@
  *   or model without embeddings throws INVALID_REQUEST.
  * - `rerank` yields `start`, then `scores`, one score per document in order, then one `finish`; or it throws. A backend
  *   or model that ranks nothing throws INVALID_REQUEST.
+ * - `tokenize` yields `start`, one `tokens`, one `finish`; `detokenize` yields `start`, one `text`, one `finish`; or they
+ *   throw. A backend that does not have the model's vocabulary throws INVALID_REQUEST.
  * - Aborting `signal` or returning from the iterator early stops the work itself, not only reading; the iterator then
  *   throws `signal.reason` (a SvcError) or returns.
  * - Back-pressure: if the consumer does not pull, the producer stops within a bounded buffer.
@@ -20,6 +22,7 @@ import type { GenerateEvent, GenerateRequest } from '../protocol/generate.ts';
 import type { ProviderRecord } from '../protocol/records.ts';
 import type { RerankEvent, RerankRequest } from '../protocol/rerank.ts';
 import type { SvcError } from '../protocol/errors.ts';
+import type { DetokenizeEvent, DetokenizeRequest, TokenizeEvent, TokenizeRequest } from '../protocol/tokenize.ts';
 
 export interface Backend {
   /** `local`, or the provider's name. */
@@ -27,6 +30,8 @@ export interface Backend {
   generate(request: GenerateRequest, context: GenerateContext): AsyncIterable<GenerateEvent>;
   embed(request: EmbedRequest, context: GenerateContext): AsyncIterable<EmbedEvent>;
   rerank(request: RerankRequest, context: GenerateContext): AsyncIterable<RerankEvent>;
+  tokenize(request: TokenizeRequest, context: GenerateContext): AsyncIterable<TokenizeEvent>;
+  detokenize(request: DetokenizeRequest, context: GenerateContext): AsyncIterable<DetokenizeEvent>;
   /** Names of the models available now; a provider is asked. */
   modelNames(signal: AbortSignal): Promise<readonly string[]>;
   record(): ProviderRecord;

@@ -12,7 +12,9 @@ import type { DaemonFile } from '../home/daemon-file.ts';
 import type { Paths } from '../home/paths.ts';
 import { VERSION } from '../config/version.ts';
 import type { Logger } from '../log/log.ts';
+import { modelDefaults } from '../models/gguf/model-defaults.ts';
 import { ERRORS, SvcError } from '../protocol/errors.ts';
+import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import type { ModelNames } from '../protocol/model/settings.ts';
 import type {
   CheckStatus,
@@ -61,6 +63,8 @@ import type { Services } from './services.ts';
 
 /** The backend of this machine: a Backend that also manages engines and models. */
 export interface LocalEngines extends Backend {
+  /** Answers that an engine computes at the same time. */
+  readonly slots: number;
   models(): Promise<readonly ModelRecord[]>;
   load(model: string, signal: AbortSignal, wishes?: LoadWishes): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
@@ -258,6 +262,14 @@ export class Daemon implements Services {
     return await this.#parts.local.models();
   }
 
+  get slots(): number {
+    return this.#parts.local.slots;
+  }
+
+  defaultsOf(model: ModelRecord): Promise<ModelDefaults> {
+    return modelDefaults(model);
+  }
+
   providers(): readonly ProviderRecord[] {
     const health = new Map(this.router.providerHealth().map((each) => [each.name, each]));
     return Array.from(this.#parts.backends.values(), (backend) => {
@@ -429,7 +441,12 @@ export class Daemon implements Services {
   }
 }
 
-function toUsage({ provider, caller, model, outcome, finish }: Outcome): Omit<AnsweredLine, 'event' | 'at'> {
-  const { input_tokens = null, cached_tokens = null, output_tokens = null } = finish?.usage ?? {};
+/** Tokens that are only counted are no usage. */
+function toUsage({ kind, provider, caller, model, outcome, finish }: Outcome): Omit<AnsweredLine, 'event' | 'at'> {
+  const {
+    input_tokens = null,
+    cached_tokens = null,
+    output_tokens = null,
+  } = (kind === 'tokenizing' ? null : finish?.usage) ?? {};
   return { provider, key: caller.name, model, outcome, input_tokens, cached_tokens, output_tokens };
 }

@@ -115,6 +115,11 @@ export class Metrics implements ListenerMetrics {
   readonly #generations = this.#counter('svc_generations_total', 'Finished generations by outcome', OUTCOME);
   readonly #embeddings = this.#counter('svc_embeddings_total', 'Finished embedding requests by outcome', OUTCOME);
   readonly #rerankings = this.#counter('svc_rerankings_total', 'Finished reranking requests by outcome', OUTCOME);
+  readonly #tokenizings = this.#counter(
+    'svc_tokenizations_total',
+    'Finished requests to tokenize or detokenize by outcome',
+    OUTCOME,
+  );
   readonly #attempts = this.#counter('svc_provider_attempts_total', 'Attempts at a backend by outcome', [
     'provider',
     'outcome',
@@ -130,7 +135,7 @@ export class Metrics implements ListenerMetrics {
   readonly #outputTokens = this.#counter('svc_output_tokens_total', 'Output tokens of completed generations');
   readonly #keyRequests = this.#counter(
     'svc_key_requests_total',
-    'Finished generations, embedding and reranking requests by API key',
+    'Finished generations, embedding, reranking and tokenizing requests by API key',
     ['key', 'provider', 'outcome'],
   );
   readonly #keyTokens = this.#counter(
@@ -165,14 +170,20 @@ export class Metrics implements ListenerMetrics {
 
   answerEnded({ kind, caller, provider, model: name, outcome, firstTextMs, finish, attempts }: Outcome): void {
     const model = name === null ? 'none' : this.#modelLabel(name);
-    const ended = { generation: this.#generations, embedding: this.#embeddings, reranking: this.#rerankings };
+    const ended = {
+      generation: this.#generations,
+      embedding: this.#embeddings,
+      reranking: this.#rerankings,
+      tokenizing: this.#tokenizings,
+    };
     ended[kind].inc({ provider, model, outcome });
     const key = caller.name === null ? 'none' : bounded(this.#keys, caller.name, MAX_KEYS);
     this.#keyRequests.inc({ key, provider, outcome });
     for (const attempt of attempts) this.#attempts.inc({ provider: attempt.provider, outcome: attempt.code });
     const labels = { provider, model };
     if (kind === 'generation' && firstTextMs !== null) this.#firstToken.observe(labels, firstTextMs / 1000);
-    if (finish === null) return;
+    // Tokens that are only counted cost nothing.
+    if (finish === null || kind === 'tokenizing') return;
     const { usage, timings } = finish;
     if (usage !== null) {
       this.#inputTokens.inc(labels, usage.input_tokens);

@@ -10,6 +10,7 @@ import type {
   StatusRecord,
 } from '../protocol/records.ts';
 import type { KeyScope } from '../protocol/keys.ts';
+import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import type {
   DrainRecord,
   LoadEvent,
@@ -62,6 +63,10 @@ export interface Services {
   health(): HealthRecord;
   status(): StatusRecord;
   models(): Promise<readonly ModelRecord[]>;
+  /** What its file and the config say. Throws MODEL_INVALID, if the file cannot be read. */
+  defaultsOf(model: ModelRecord): Promise<ModelDefaults>;
+  /** Answers that an engine computes at the same time. */
+  readonly slots: number;
   providers(): readonly ProviderRecord[];
   /** Asks the provider for its models. Throws NOT_FOUND, or the provider's error. */
   providerModels(provider: string, signal: AbortSignal): Promise<readonly string[]>;

@@ -3,9 +3,10 @@
  * names of the protocol and of the C++ structs, which list them (native/engine/base/request.h).
  */
 import type { EmbedRequest } from '../protocol/embed.ts';
-import type { Repetition, FinishEvent, GenerateRequest, Message, Usage } from '../protocol/generate.ts';
+import type { Repetition, FinishEvent, GenerateRequest, Infill, Message, Usage } from '../protocol/generate.ts';
 import type { DeviceRecord, StepsHealth } from '../protocol/records.ts';
 import type { RerankRequest } from '../protocol/rerank.ts';
+import type { DetokenizeRequest, TokenizeTextRequest } from '../protocol/tokenize.ts';
 
 /** Memory at the time of the call. null: unknown to the backend, or not measured by it. */
 export interface NativeDevice extends DeviceRecord {
@@ -123,13 +124,18 @@ export interface NativeChat extends Pick<
  * the daemon has made of the fields that are left out here.
  */
 export interface EngineRequest extends Partial<
-  Omit<GenerateRequest, 'messages' | 'format' | keyof NativeChat | 'chat_template_kwargs'>
+  Omit<GenerateRequest, 'messages' | 'format' | 'raw' | keyof NativeChat | 'chat_template_kwargs'>
 > {
   readonly id: number;
-  /** Either these or `prompt`. Text parts are joined. */
+  /** Either these, or a raw prompt. Text parts are joined. */
   readonly messages?: readonly NativeMessage[];
   readonly chat?: NativeChat;
+  /** Special-token text is parsed, and the tokens with which the model's texts begin are added. */
   readonly prompt?: string;
+  /** Tokens of a raw prompt, which are used unchanged; without `prompt`. */
+  readonly prompt_tokens?: readonly number[];
+  /** The gap that the answer fills; it begins with `prompt`. */
+  readonly infill?: Infill;
   /** Default true: reuses cached prefixes of the prompt. Ignored if a seed is set. */
   readonly reuse_prefix?: boolean;
   /** The client's share. `cached_tokens` counts only tokens that the same share sent before. */
@@ -163,7 +169,32 @@ export interface EngineRerankRequest extends Pick<
   readonly id: number;
 }
 
-/** The end of a generation or a request for embeddings or scores. */
+/** A request to tokenize as an engine gets it: a text, or a request to generate, which is only rendered. */
+export type EngineTokenizeRequest =
+  | (Pick<TokenizeTextRequest, 'text' | 'add_special' | 'parse_special' | 'pieces'> & {
+      /** Shares the id space of generations. */
+      readonly id: number;
+    })
+  | EngineRequest;
+
+/** Each kind of request without its id. */
+export type WithoutId<Request> = Request extends unknown ? Omit<Request, 'id'> : never;
+
+/** A request to detokenize as an engine gets it. */
+export interface EngineDetokenizeRequest extends Pick<DetokenizeRequest, 'tokens' | 'special'> {
+  /** Shares the id space of generations. */
+  readonly id: number;
+}
+
+/** The prompt of a generation. */
+export interface NativePrompt {
+  /** Text of the chat as the template renders it; of a raw prompt the text of its tokens. */
+  readonly prompt: string;
+  /** Negative: a row of a picture or sound. */
+  readonly tokens: readonly number[];
+}
+
+/** The end of a generation or a request for embeddings, scores or tokens. */
 export interface EngineFinish extends Pick<FinishEvent, 'reason'> {
   readonly usage: Usage;
   /** Milliseconds since submit; null: it did not happen. */
@@ -335,6 +366,15 @@ export interface NativeEngine {
   /** Both options default to false. */
   tokenize(text: string, options?: { addSpecial?: boolean; parseSpecial?: boolean }): Int32Array;
   detokenize(tokens: Int32Array, options?: { special?: boolean }): string;
+  /** Like `tokenize`, on a worker thread. */
+  encode(text: string, options?: { addSpecial?: boolean; parseSpecial?: boolean }): Promise<readonly number[]>;
+  /** Bytes of each token as Latin-1, those of control tokens too. */
+  pieces(tokens: Int32Array): readonly string[];
+  /**
+   * The prompt that `submit` would make of this request, on a worker thread. It may be longer than the context and is
+   * not truncated. INVALID_REQUEST as from `submit`.
+   */
+  render(request: EngineRequest): Promise<NativePrompt>;
   renderChat(messages: readonly { role: string; content: string }[]): string;
   /**
    * Applies the chat template and tokenizes on a worker thread. Resolves with the number of input tokens, before onStep

@@ -32,6 +32,7 @@ const LIST_LENGTH = 4096;
 
 const figure: Check = (value) => typeof value === 'number' && value >= 0 && value <= MOST;
 const finite: Check = (value) => Number.isFinite(value);
+const tokenId: Check = (value) => Number.isInteger(value) && Number(value) >= -1 && Number(value) <= MOST;
 const flag: Check = (value) => typeof value === 'boolean';
 const text: Check = (value) => typeof value === 'string';
 const atMost =
@@ -233,6 +234,12 @@ const FRAMES: { readonly [Type in FromEngine['type']]: Check } = {
   wants_cells: object<Frame<'wants_cells'>>({ least: figure, wanted: figure }),
   // The decoder has already parsed the numbers.
   vectors: object<Frame<'vectors'>>({ id: figure, vectors: (value) => value instanceof Float32Array }),
+  tokens: object<Frame<'tokens'>>({
+    id: figure,
+    tokens: listOf(tokenId),
+    pieces: optional(listOf(name)),
+    prompt: optional(text),
+  }),
   step: object<Frame<'step'>>({ outputs: listOf(output) }),
   stats: object<Frame<'stats'>>({
     stats: nullable(stats),

@@ -1,10 +1,10 @@
 /**
  * The pipe between the daemon and an engine process; both sides use this file. messages.ts has the messages.
  *
- *   daemon  ── estimate · load · generate · embed · rerank · cancel · pause · resume ──────►  engine process
- *              grant_cells · prefix_bytes · close
+ *   daemon  ── estimate · load · generate · embed · rerank · tokenize · detokenize ────────►  engine process
+ *              cancel · pause · resume · grant_cells · prefix_bytes · close
  *           ◄── estimated · progress · loaded · failed · accepted · wants_cells · vectors ──
- *               step · stats · devices · log
+ *               tokens · step · stats · devices · log
  *
  * The pipe is file descriptor 3 of the child, a duplex stream. A frame is a length (unsigned 32 bits, little-endian)
  * and that many bytes of JSON, an object with a `type`. In a `vectors` frame a zero byte, which JSON never contains,
@@ -39,6 +39,8 @@ export const TO_ENGINE = names<ToEngine['type']>({
   generate: true,
   embed: true,
   rerank: true,
+  tokenize: true,
+  detokenize: true,
   cancel: true,
   pause: true,
   resume: true,
@@ -55,6 +57,7 @@ export const FROM_ENGINE = names<FromEngine['type']>({
   accepted: true,
   wants_cells: true,
   vectors: true,
+  tokens: true,
   step: true,
   stats: true,
   devices: true,

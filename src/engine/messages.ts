@@ -4,12 +4,15 @@
  */
 import type { SandboxReport } from '../process/addon.ts';
 import type { ErrorRecord } from '../protocol/errors.ts';
+import type { TokensEvent } from '../protocol/tokenize.ts';
 import type {
   CellDemand,
+  EngineDetokenizeRequest,
   EngineEmbedRequest,
   EngineOutput,
   EngineRequest,
   EngineRerankRequest,
+  EngineTokenizeRequest,
   NativeDevice,
   NativeLoadOptions,
   NativeMemoryEstimates,
@@ -54,6 +57,8 @@ export type ToEngine =
   | { readonly type: 'generate'; readonly request: EngineRequest }
   | { readonly type: 'embed'; readonly request: EngineEmbedRequest<readonly number[]> }
   | { readonly type: 'rerank'; readonly request: EngineRerankRequest }
+  | { readonly type: 'tokenize'; readonly request: EngineTokenizeRequest }
+  | { readonly type: 'detokenize'; readonly request: EngineDetokenizeRequest }
   | { readonly type: 'cancel'; readonly id: number }
   | { readonly type: 'pause'; readonly id: number }
   | { readonly type: 'resume'; readonly id: number }
@@ -79,6 +84,8 @@ export type FromEngine =
   | ({ readonly type: 'wants_cells' } & CellDemand)
   /** Vectors of a request's next inputs, concatenated; scores are vectors of one number. */
   | { readonly type: 'vectors'; readonly id: number; readonly vectors: Float32Array }
+  /** All tokens of a request to tokenize; its end follows in a step. -1: a row of a picture or sound. */
+  | ({ readonly type: 'tokens'; readonly id: number } & Omit<TokensEvent, 'type'>)
   /** Outputs of all generations in one step. */
   | { readonly type: 'step'; readonly outputs: readonly EngineOutput[] }
   /**

@@ -9,10 +9,19 @@
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError } from '../protocol/errors.ts';
-import type { Addon, EngineOutput, EngineRequest, NativeEngine, NativeOutput } from './addon.ts';
+import type {
+  Addon,
+  EngineDetokenizeRequest,
+  EngineOutput,
+  EngineRequest,
+  EngineTokenizeRequest,
+  NativeEngine,
+  NativeOutput,
+} from './addon.ts';
 import { encodeFrame } from './frames.ts';
 import type { EngineInfo, FromEngine, ToEngine } from './messages.ts';
 import { loadAddon, type LoadedAddon } from './loader.ts';
+import { tokensOf } from './tokens.ts';
 import { enterSandbox, keepShaders, leaveLastCapability, missingParts } from './sandbox.ts';
 
 const HEARTBEAT_MS = 500;
@@ -27,7 +36,19 @@ type Load = Extract<ToEngine, { type: 'load' }>;
 type Estimate = Extract<ToEngine, { type: 'estimate' }>;
 type Ask = Extract<
   ToEngine,
-  { type: 'generate' | 'embed' | 'rerank' | 'cancel' | 'pause' | 'resume' | 'grant_cells' | 'prefix_bytes' }
+  {
+    type:
+      | 'generate'
+      | 'embed'
+      | 'rerank'
+      | 'tokenize'
+      | 'detokenize'
+      | 'cancel'
+      | 'pause'
+      | 'resume'
+      | 'grant_cells'
+      | 'prefix_bytes';
+  }
 >;
 
 export class ModelHost {
@@ -109,6 +130,12 @@ export class ModelHost {
       case 'rerank':
         void this.#submit(message.request.id, () => engine.rerank(message.request));
         break;
+      case 'tokenize':
+        void this.#submit(message.request.id, () => this.#tokenize(engine, message.request));
+        break;
+      case 'detokenize':
+        void this.#submit(message.request.id, () => this.#detokenize(engine, message.request));
+        break;
       case 'cancel':
         if (this.#submitting.has(message.id)) this.#submitting.set(message.id, true);
         engine.cancel(message.id);
@@ -184,7 +211,30 @@ export class ModelHost {
     }
   }
 
-  async #submit(id: number, submit: () => Promise<number>): Promise<void> {
+  /** Sends the tokens and the end. Resolves with the number of tokens. */
+  async #tokenize(engine: NativeEngine, request: EngineTokenizeRequest): Promise<number> {
+    const startedAt = performance.now();
+    const found = await tokensOf(engine, request);
+    this.#send({ type: 'tokens', id: request.id, ...found });
+    this.#finish(request.id, '', found.tokens.length, startedAt);
+    return found.tokens.length;
+  }
+
+  #detokenize(engine: NativeEngine, { id, tokens, special }: EngineDetokenizeRequest): number {
+    const startedAt = performance.now();
+    const text = engine.detokenize(Int32Array.from(tokens), { special: special === true });
+    this.#finish(id, text, tokens.length, startedAt);
+    return tokens.length;
+  }
+
+  /** Sends the end of a request that the runner does not know. */
+  #finish(id: number, text: string, inputTokens: number, startedAt: number): void {
+    const usage = { input_tokens: inputTokens, output_tokens: 0, cached_tokens: 0 };
+    const timings = { started_ms: 0, first_token_ms: null, finished_ms: performance.now() - startedAt };
+    this.#send({ type: 'step', outputs: [{ id, text, finish: { reason: 'stop', usage, timings } }] });
+  }
+
+  async #submit(id: number, submit: () => number | Promise<number>): Promise<void> {
     this.#submitting.set(id, false);
     try {
       const inputTokens = await submit();

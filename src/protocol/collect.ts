@@ -1,10 +1,11 @@
-/** Adds the events of an answer up: for the CLI, HTTP, gRPC, embeddings and reranking. */
+/** Adds the events of an answer up: for the CLI, HTTP, gRPC, embeddings, reranking and tokenizing. */
 import type { EmbedEvent } from './embed.ts';
 import { SvcError } from './errors.ts';
 import type { FinishEvent, GenerateEvent, RouteEvent, StartEvent, TokenLogprobs, ToolCall } from './generate.ts';
 import type { RerankEvent } from './rerank.ts';
+import type { DetokenizeEvent, TokenizeEvent, TokensEvent } from './tokenize.ts';
 
-type AnswerEvent = RouteEvent | GenerateEvent | EmbedEvent | RerankEvent;
+type AnswerEvent = RouteEvent | GenerateEvent | EmbedEvent | RerankEvent | TokenizeEvent | DetokenizeEvent;
 
 export class Collector {
   text = '';
@@ -12,6 +13,7 @@ export class Collector {
   readonly logprobs: TokenLogprobs[] = [];
   readonly vectors: Float32Array[] = [];
   readonly scores: number[] = [];
+  #tokens: TokensEvent | undefined;
   readonly #calls: { id: string; name: string; arguments: string }[] = [];
   #route: RouteEvent | undefined;
   #start: StartEvent | undefined;
@@ -46,6 +48,9 @@ export class Collector {
       case 'scores':
         this.scores.push(...event.scores);
         break;
+      case 'tokens':
+        this.#tokens = event;
+        break;
       default:
         this.note(event);
     }
@@ -71,6 +76,10 @@ export class Collector {
   }
   get finish(): FinishEvent {
     return this.#finish ?? missing();
+  }
+  /** REQUIRES: the answer to a request to tokenize. */
+  get tokens(): TokensEvent {
+    return this.#tokens ?? missing();
   }
 }
 

@@ -235,7 +235,28 @@ export const GenerateRequestSchema = v.object({
   /** From arrival until TIMEOUT. Absent: no deadline. */
   timeout_ms: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(86_400_000))),
 });
-export type GenerateRequest = v.InferOutput<typeof GenerateRequestSchema>;
+
+/** A file beside the one with the gap. */
+export interface InfillFile {
+  readonly filename: string;
+  readonly text: string;
+}
+/** A gap in a text, and what stands around it. */
+export interface Infill {
+  readonly prefix: string;
+  readonly suffix: string;
+  readonly extra: readonly InfillFile[];
+}
+/**
+ * A prompt without a chat template. A text gets the tokens with which the model's texts begin, and special-token text
+ * in it is parsed; token ids are used unchanged. With `infill` the text is the beginning of what fills the gap.
+ */
+export type RawPrompt =
+  | { readonly text: string; readonly infill?: Infill }
+  | { readonly tokens: readonly number[]; readonly infill?: undefined };
+
+/** `raw`: local models only; `messages` is then empty, and all that concerns chats is absent. */
+export type GenerateRequest = v.InferOutput<typeof GenerateRequestSchema> & { readonly raw?: RawPrompt };
 
 /** `content_filter`: a provider withheld the rest. */
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'cancelled';

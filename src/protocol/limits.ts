@@ -10,6 +10,8 @@ export const LIMITS = {
   lora: 16,
   /** Answers to one prompt. */
   choices: 16,
+  /** Prompts of a legacy completion, and answers to all of them together. */
+  completions: 64,
   maxTokens: 1_048_576,
   contextLength: 16_777_216,
   keepAliveSeconds: 31_536_000,
@@ -39,6 +41,14 @@ export const LIMITS = {
   embedTokens: 100_000,
   embedDimensions: 65_536,
   rerankDocuments: 1000,
+  /** Files beside the one with the gap. */
+  infillFiles: 256,
+  /** Of a text to tokenize, in UTF-8. */
+  tokenizeBytes: 2 * 1024 * 1024,
+  /** Of the rendered text of a conversation to tokenize: its tokens must fit into a frame, too. */
+  renderedBytes: 4 * 1024 * 1024,
+  /** Token ids to detokenize, or of the prompts of a legacy completion together. */
+  tokenIds: 100_000,
   /** Size of a grammar, given or compiled from a schema. */
   grammarBytes: 256 * 1024,
   schemaBytes: 64 * 1024,

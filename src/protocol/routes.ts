@@ -13,10 +13,17 @@ export const HTTP_ROUTES = {
   chatCompletions: '/v1/chat/completions',
   transcriptions: '/v1/audio/transcriptions',
   embeddings: '/v1/embeddings',
+  completions: '/v1/completions',
   rerankV1: '/v1/rerank',
   rerankV2: '/v2/rerank',
   rerank: '/rerank',
   models: '/v1/models',
+  tokenize: '/tokenize',
+  detokenize: '/detokenize',
+  applyTemplate: '/apply-template',
+  infill: '/infill',
+  llamaHealth: '/health',
+  props: '/props',
 } as const;
 
 /**

@@ -11,12 +11,13 @@ import type { GenerateEvent, RouteAttempt, StartEvent } from '../protocol/genera
 import { given } from '../protocol/given.ts';
 import type { KeyScope } from '../protocol/keys.ts';
 import type { RerankEvent } from '../protocol/rerank.ts';
+import type { DetokenizeEvent, TokenizeEvent } from '../protocol/tokenize.ts';
 import { Circuit, isLeftAlone, PATIENCE_MS } from './circuit.ts';
 import { LOCAL, mayFallBack, type Candidate, type Plan } from './policy.ts';
 import { retryDelay, RetryBudget } from './retry.ts';
 
-/** Events of answers: text, vectors or scores. */
-export type AnswerEvent = GenerateEvent | EmbedEvent | RerankEvent;
+/** Events of answers: text, vectors, scores or tokens. */
+export type AnswerEvent = GenerateEvent | EmbedEvent | RerankEvent | TokenizeEvent | DetokenizeEvent;
 
 /** An answer that has begun. */
 export interface Begun<Event extends AnswerEvent> {

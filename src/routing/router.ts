@@ -3,8 +3,8 @@
  * events of the one that answers, and reports the requested and the chosen route.
  *
  * Guarantee to consumers, for any backend: `route`, `start`, any number of `text`, `reasoning` and `tool_call` (for
- * embeddings: `vectors`, for reranking: `scores`), one `finish`; or a SvcError is thrown. `route` comes with the first
- * content. A deadline, an abort or an early return stops the work behind the iterator.
+ * embeddings: `vectors`, for reranking: `scores`, for tokenizing: `tokens`), one `finish`; or a SvcError is thrown.
+ * `route` comes with the first content. A deadline, an abort or an early return stops the work behind the iterator.
  */
 import type { Caller } from '../protocol/caller.ts';
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
@@ -19,6 +19,7 @@ import type {
 } from '../protocol/generate.ts';
 import type { ProviderHealth, ProviderRecord } from '../protocol/records.ts';
 import type { RerankEvent, RerankRequest } from '../protocol/rerank.ts';
+import type { DetokenizeEvent, DetokenizeRequest, TokenizeEvent, TokenizeRequest } from '../protocol/tokenize.ts';
 import type { Backend, GenerateContext } from '../backends/backend.ts';
 import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
 import { PATIENCE_MS } from './circuit.ts';
@@ -26,7 +27,7 @@ import { checkRoute, decide, within, type Policies } from './policy.ts';
 
 /** Result of a request, for metrics and logs. */
 export interface Outcome {
-  readonly kind: 'generation' | 'embedding' | 'reranking';
+  readonly kind: 'generation' | 'embedding' | 'reranking' | 'tokenizing';
   readonly caller: Caller;
   readonly provider: string;
   /** null: no backend began to answer. */
@@ -102,25 +103,36 @@ export class Router {
   }
 
   route(request: GenerateRequest, context: GenerateContext): AsyncGenerator<RouteEvent | GenerateEvent, void> {
-    const { model: _model, route: _route, fallback: _fallback, timeout_ms: _timeout, ...asked } = request;
+    const { fallback: _, ...asked } = request;
     return this.#answer('generation', request, context, (backend, model, inner) =>
-      backend.generate(model === undefined ? asked : { ...asked, model }, inner),
+      backend.generate(withModel(asked, model), inner),
     );
   }
 
   embed(request: EmbedRequest, context: GenerateContext): AsyncGenerator<RouteEvent | EmbedEvent, void> {
-    const { model: _model, route: _route, timeout_ms: _timeout, ...asked } = request;
     // No fallback: vectors of different models are not comparable.
     return this.#answer('embedding', { ...request, fallback: false }, context, (backend, model, inner) =>
-      backend.embed(model === undefined ? asked : { ...asked, model }, inner),
+      backend.embed(withModel(request, model), inner),
     );
   }
 
   rerank(request: RerankRequest, context: GenerateContext): AsyncGenerator<RouteEvent | RerankEvent, void> {
-    const { model: _model, route: _route, timeout_ms: _timeout, ...asked } = request;
     // No fallback: clients compare the scores of several requests, or with a threshold of one model.
     return this.#answer('reranking', { ...request, fallback: false }, context, (backend, model, inner) =>
-      backend.rerank(model === undefined ? asked : { ...asked, model }, inner),
+      backend.rerank(withModel(request, model), inner),
+    );
+  }
+
+  tokenize(request: TokenizeRequest, context: GenerateContext): AsyncGenerator<RouteEvent | TokenizeEvent, void> {
+    // No fallback: each model has a vocabulary of its own.
+    return this.#answer('tokenizing', { ...request, fallback: false }, context, (backend, model, inner) =>
+      backend.tokenize(withModel(request, model), inner),
+    );
+  }
+
+  detokenize(request: DetokenizeRequest, context: GenerateContext): AsyncGenerator<RouteEvent | DetokenizeEvent, void> {
+    return this.#answer('tokenizing', { ...request, fallback: false }, context, (backend, model, inner) =>
+      backend.detokenize(withModel(request, model), inner),
     );
   }
 
@@ -214,6 +226,14 @@ export class Router {
       },
     };
   }
+}
+
+type Routed = Pick<GenerateRequest, 'model' | 'route' | 'timeout_ms'>;
+
+/** The request for a backend: with its name of the model, and without what the router itself has read. */
+function withModel<Request extends Routed>(request: Request, model: string | undefined): Request {
+  const { model: _model, route: _route, timeout_ms: _timeout, ...asked } = request;
+  return (model === undefined ? asked : { ...asked, model }) as Request;
 }
 
 function routeEvent(

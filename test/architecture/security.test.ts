@@ -71,6 +71,11 @@ test('the table of limits has the values of the code', () => {
       ['inputs to embed', String(LIMITS.embedInputs)],
       ['token ids to embed', String(LIMITS.embedTokens)],
       ['documents to rank', String(LIMITS.rerankDocuments)],
+      ['a text to tokenize', mebibytes(LIMITS.tokenizeBytes)],
+      ['the rendered text of a conversation to tokenize', mebibytes(LIMITS.renderedBytes)],
+      ['token ids to detokenize, or of the prompts of a legacy completion', String(LIMITS.tokenIds)],
+      ['prompts of a legacy completion, and answers to them', String(LIMITS.completions)],
+      ['other files of a text with a gap', String(LIMITS.infillFiles)],
       ['connections', String(LISTENER.connections)],
       [
         'connections of one address (in IPv6: of all with the same first 64 bits)',

@@ -37,6 +37,7 @@ let isFinishing = false;
 
 const local: LocalEngines = {
   name: 'local',
+  slots: 4,
   async *generate(request, { signal }) {
     const end = request.model === 'deaf' ? new AbortController().signal : AbortSignal.any([signal, running.signal]);
     yield START;
@@ -59,6 +60,15 @@ const local: LocalEngines = {
     yield FINISH;
   },
   async *rerank() {
+    yield START;
+    yield FINISH;
+  },
+  async *tokenize() {
+    yield START;
+    yield { type: 'tokens', tokens: [1, 2, 3], prompt: 'abc' };
+    yield FINISH;
+  },
+  async *detokenize() {
     yield START;
     yield FINISH;
   },

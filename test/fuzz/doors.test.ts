@@ -9,6 +9,9 @@ import { ChatCompletionSchema } from '../../src/protocol/openai/chat-request.ts'
 import { TranscriptionFieldsSchema } from '../../src/protocol/openai/transcription.ts';
 import { RerankFieldsSchema } from '../../src/protocol/cohere/rerank.ts';
 import { RerankRequestSchema } from '../../src/protocol/rerank.ts';
+import { InfillSchema } from '../../src/protocol/llama-server/infill.ts';
+import { DetokenizeSchema, TokenizeSchema } from '../../src/protocol/llama-server/tokenize.ts';
+import { CompletionSchema } from '../../src/protocol/openai/completions.ts';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { fuzzDoor } from './doors/campaign.ts';
 import { DOORS, type Door } from './doors/doors.ts';
@@ -43,6 +46,11 @@ test('every POST route and every field of its requests is fuzzed', () => {
   for (const [path, ...schemas] of [
     [HTTP_ROUTES.embeddings, EmbeddingsFieldsSchema, EmbedRequestSchema],
     [HTTP_ROUTES.rerank, RerankFieldsSchema, RerankRequestSchema],
+    [HTTP_ROUTES.completions, CompletionSchema, SamplingSchema],
+    [HTTP_ROUTES.tokenize, TokenizeSchema],
+    [HTTP_ROUTES.detokenize, DetokenizeSchema],
+    [HTTP_ROUTES.applyTemplate, ChatCompletionSchema],
+    [HTTP_ROUTES.infill, InfillSchema, SamplingSchema],
     [HTTP_ROUTES.rerankV1, RerankFieldsSchema, RerankRequestSchema],
     [HTTP_ROUTES.rerankV2, RerankFieldsSchema, RerankRequestSchema],
   ] as const)

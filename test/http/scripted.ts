@@ -19,6 +19,13 @@ import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/prot
 import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import type { LoadEvent } from '../../src/protocol/routes.ts';
 import type { RerankEvent, RerankRequest } from '../../src/protocol/rerank.ts';
+import {
+  isConversation,
+  type DetokenizeEvent,
+  type DetokenizeRequest,
+  type TokenizeEvent,
+  type TokenizeRequest,
+} from '../../src/protocol/tokenize.ts';
 import { Router } from '../../src/routing/router.ts';
 
 export type EmbedScript = (request: EmbedRequest, context: GenerateContext) => AsyncIterable<EmbedEvent>;
@@ -113,6 +120,7 @@ export class ScriptedBackend implements Backend {
   readonly callers: Caller[] = [];
   readonly embedRequests: EmbedRequest[] = [];
   readonly rerankRequests: RerankRequest[] = [];
+  readonly tokenizeRequests: TokenizeRequest[] = [];
   readonly #record: ProviderRecord;
 
   constructor(script: Script, record: ProviderRecord = LOCAL) {
@@ -137,6 +145,23 @@ export class ScriptedBackend implements Backend {
     this.rerankRequests.push(request);
     this.callers.push(context.caller);
     return this.rerankScript(request, context);
+  }
+
+  /** One token for each character: its code. */
+  async *tokenize(request: TokenizeRequest, context: GenerateContext): AsyncGenerator<TokenizeEvent> {
+    this.tokenizeRequests.push(request);
+    this.callers.push(context.caller);
+    const text = isConversation(request) ? JSON.stringify(request.messages) : request.text;
+    yield START;
+    yield { type: 'tokens', tokens: Array.from(text, (each) => each.codePointAt(0) ?? 0), prompt: text };
+    yield FINISH;
+  }
+
+  async *detokenize({ tokens }: DetokenizeRequest, context: GenerateContext): AsyncGenerator<DetokenizeEvent> {
+    this.callers.push(context.caller);
+    yield START;
+    yield { type: 'text', text: String.fromCodePoint(...tokens) };
+    yield FINISH;
   }
 
   modelNames(): Promise<readonly string[]> {
@@ -222,6 +247,13 @@ function ordinaryWorld(): World {
   };
 }
 
+const FACTS: Pick<Services, 'models' | 'providers' | 'slots' | 'defaultsOf'> = {
+  models: () => Promise.resolve([TINY]),
+  providers: () => [LOCAL],
+  slots: 4,
+  defaultsOf: () => Promise.resolve({ chat_template: '{{ messages }}', sampling: { top_k: 20 } }),
+};
+
 export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
   const backend = new ScriptedBackend(options.script ?? hello);
   const router = new Router(new Map([[backend.name, backend]]));
@@ -259,8 +291,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
       return { status, reason: null, conditions, models: [], providers: [] } as unknown as HealthRecord;
     },
     status: () => ({ state: 'READY' }) as unknown as StatusRecord,
-    models: () => Promise.resolve([TINY]),
-    providers: () => [LOCAL],
+    ...FACTS,
     providerModels: () => Promise.resolve(['small']),
     testProvider: async function* () {
       yield { step: 'key', status: 'ok', endpoint: null, detail: 'none needed', latency_ms: null, code: null };

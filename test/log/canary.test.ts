@@ -153,6 +153,7 @@ async function tellEverything(http: To, control: To): Promise<void> {
   }
   await ask(control, '/control/generate', { body: asked });
   await tellRankers(http, headers);
+  await tellTokenizers(http, headers);
   for (const path of [`${CHAT}?key=${KEY}`, `/v1/models/${KEY}`, `/${PROMPT}`, `/readyz/${KEY}`, `/readyz?${PROMPT}`]) {
     await ask(http, path, { headers });
     await ask(http, path, { headers, body: answered });
@@ -181,6 +182,22 @@ async function tellRankers(http: To, headers: Record<string, string>): Promise<v
     ])
       await ask(http, path, { headers, body });
   await ask(http, HTTP_ROUTES.embeddings, { headers, body: { input: [PROMPT, KEY], user: KEY } });
+}
+
+async function tellTokenizers(http: To, headers: Record<string, string>): Promise<void> {
+  const texts = { content: PROMPT, input_prefix: PROMPT, input_suffix: PROMPT, prompt: PROMPT, messages };
+  const { completions, tokenize, detokenize, applyTemplate, infill } = HTTP_ROUTES;
+  for (const path of [completions, tokenize, detokenize, applyTemplate, infill]) {
+    const { messages: _, ...plain } = texts;
+    for (const body of [
+      path === completions ? plain : texts,
+      { ...plain, content: [PROMPT], tokens: [PROMPT], prompt: { [KEY]: PROMPT }, input_suffix: 7 },
+      { ...plain, messages, model: KEY, stop: [PROMPT], max_tokens: 2, n_predict: 2 },
+      { ...plain, suffix: PROMPT, echo: true, max_tokens: 2, input_extra: [{ filename: KEY, text: PROMPT }] },
+    ])
+      await ask(http, path, { headers, body });
+  }
+  await ask(http, `${HTTP_ROUTES.props}?model=${KEY}`, { headers });
 }
 
 async function sendRaw(to: To, text: string): Promise<void> {

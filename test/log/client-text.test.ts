@@ -20,6 +20,10 @@ import { ResponseFormatSchema } from '../../src/protocol/openai/response-format.
 import { ChatCompletionSchema } from '../../src/protocol/openai/chat-request.ts';
 import { RerankFieldsSchema } from '../../src/protocol/cohere/rerank.ts';
 import { RerankRequestSchema } from '../../src/protocol/rerank.ts';
+import { InfillSchema } from '../../src/protocol/llama-server/infill.ts';
+import { DetokenizeSchema, TokenizeSchema } from '../../src/protocol/llama-server/tokenize.ts';
+import { CompletionSchema } from '../../src/protocol/openai/completions.ts';
+import { DetokenizeRequestSchema, TokenizeTextRequestSchema } from '../../src/protocol/tokenize.ts';
 import { startUpstream, type Upstream } from '../backends/cloud/upstream.ts';
 import { connectTo, definitions, failureOf } from '../grpc/scripted.ts';
 import { ask, type To } from '../http/ask.ts';
@@ -157,10 +161,25 @@ async function sendForms(port: number, path: string): Promise<number[]> {
   return statuses;
 }
 
+function* completionBodies(): Generator<object, void, undefined> {
+  yield { prompt: [TEXT, 'hi'], echo: true, stop: TEXT, user: TEXT, max_tokens: 1 };
+  for (const prompt of [{ [TEXT]: TEXT }, [[TEXT]], [[1, TEXT]]]) yield { prompt };
+  for (const start of [
+    { prompt: 'hi', max_tokens: 1 },
+    { prompt: 'hi', route: 'provider:mine' },
+  ])
+    yield* bodiesOver(start, [CompletionSchema]);
+}
+
 /** Bodies for each route of PUBLIC that has one; the others have forms. */
 const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
   [HTTP_ROUTES.chatCompletions]: chatBodies,
   [HTTP_ROUTES.embeddings]: () => bodiesOver({ input: 'hi' }, [EmbedRequestSchema, EmbeddingsFieldsSchema]),
+  [HTTP_ROUTES.completions]: completionBodies,
+  [HTTP_ROUTES.tokenize]: () => bodiesOver({ content: 'hi' }, [TokenizeSchema, TokenizeTextRequestSchema]),
+  [HTTP_ROUTES.detokenize]: () => bodiesOver({ tokens: [1] }, [DetokenizeSchema, DetokenizeRequestSchema]),
+  [HTTP_ROUTES.applyTemplate]: () => [...chatBodies(), { messages: HELLO, model: TEXT }],
+  [HTTP_ROUTES.infill]: () => bodiesOver({ input_prefix: 'a', input_suffix: 'b', n_predict: 1 }, [InfillSchema]),
   [HTTP_ROUTES.rerankV1]: rerankBodies,
   [HTTP_ROUTES.rerankV2]: rerankBodies,
   [HTTP_ROUTES.rerank]: rerankBodies,
@@ -176,8 +195,9 @@ test('text in requests over HTTP and the control socket is not logged', async (c
     const isForm = path === HTTP_ROUTES.transcriptions;
     assert.ok(bodies ?? isForm, `no bodies for ${path}`);
     const statuses = bodies ? await sendAll({ port }, path, bodies()) : await sendForms(port, path);
-    // No model here makes embeddings or hears.
-    const all = path === HTTP_ROUTES.embeddings || isForm ? [400, 404] : [200, 400, 404];
+    // No model here makes embeddings, hears or fills gaps.
+    const isRefused = path === HTTP_ROUTES.embeddings || path === HTTP_ROUTES.infill || isForm;
+    const all = isRefused ? [400, 404] : [200, 400, 404];
     for (const status of all) assert.ok(statuses.includes(status), `${path}: ${String(status)}`);
   }
   const generations = [...planted(GenerateRequestSchema, TEXT)].map((body) => ({ max_tokens: 1, ...(body as object) }));

@@ -332,6 +332,31 @@ constexpr auto Names(RepetitionMode) { return std::array{"off", "warn", "stop"};
 
 inline constexpr std::uint32_t kMaxLogprobs = 20;  // LIMITS.topLogprobs
 
+// Another file beside the one with the gap.
+struct InfillFile {
+  std::string filename;
+  std::string text;
+
+  static constexpr auto Fields() {
+    using Self = InfillFile;
+    return std::make_tuple(SVC_FIELD(filename, .required = true),
+                           SVC_FIELD(text, .required = true));
+  }
+};
+
+// A gap to fill in: the texts around it.
+struct Infill {
+  std::string prefix;
+  std::string suffix;
+  std::vector<InfillFile> extra;
+
+  static constexpr auto Fields() {
+    using Self = Infill;
+    return std::make_tuple(SVC_FIELD(prefix, .required = true), SVC_FIELD(suffix, .required = true),
+                           SVC_FIELD(extra));
+  }
+};
+
 struct GenerationRequest {
   // Chosen by the caller; unique among the generations alive.
   GenerationId id = 0;
@@ -342,6 +367,10 @@ struct GenerationRequest {
   // ... or, if `messages` is empty, a raw prompt: BOS is added as the model's metadata asks, and
   // special-token text is parsed, as in llama-server's /completion.
   std::string prompt;
+  // Tokens of a raw prompt instead of its text; used unchanged. REQUIRES: all in the vocabulary.
+  std::vector<Token> prompt_tokens;
+  // The raw prompt is the beginning of what fills this gap.
+  std::optional<Infill> infill;
   // Absent: until the model ends its turn or the context is full.
   std::optional<std::uint32_t> max_tokens;
   // True: a prompt that exceeds the context is truncated (truncation.h) instead of refused. The
@@ -376,10 +405,11 @@ struct GenerationRequest {
     using Self = GenerationRequest;
     return std::make_tuple(
         SVC_FIELD(id, .required = true), SVC_FIELD(messages), SVC_FIELD(chat), SVC_FIELD(prompt),
-        SVC_FIELD(max_tokens), SVC_FIELD(truncate), SVC_FIELD(sampling), SVC_FIELD(lora),
-        SVC_FIELD(stop), SVC_FIELD(repetition_guard), SVC_FIELD(priority), SVC_FIELD(reuse_prefix),
-        SVC_FIELD(share), SVC_FIELD(own_prefixes), SVC_FIELD(store),
-        SVC_FIELD(grammar, .non_empty = true), SVC_FIELD(logprobs, .max = kMaxLogprobs));
+        SVC_FIELD(prompt_tokens), SVC_FIELD(infill), SVC_FIELD(max_tokens), SVC_FIELD(truncate),
+        SVC_FIELD(sampling), SVC_FIELD(lora), SVC_FIELD(stop), SVC_FIELD(repetition_guard),
+        SVC_FIELD(priority), SVC_FIELD(reuse_prefix), SVC_FIELD(share), SVC_FIELD(own_prefixes),
+        SVC_FIELD(store), SVC_FIELD(grammar, .non_empty = true),
+        SVC_FIELD(logprobs, .max = kMaxLogprobs));
   }
 };
 

@@ -18,7 +18,7 @@ import { parsedJson } from '../../protocol/foreign-text.ts';
 import { abortable } from '../abortable.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { EventStream } from './event-stream.ts';
-import { refuseEmbeddings, refuseRerank } from './local-only.ts';
+import { refuseEmbeddings, refuseRaw, refuseRerank, refuseTokenize } from './local-only.ts';
 import { Progress } from './progress.ts';
 import type { Provider } from './provider.ts';
 import { retryAdvice, toSvcError } from './provider-error.ts';
@@ -75,6 +75,7 @@ export class CloudBackend implements Backend {
         hint: `choose one of \`svc provider models ${this.name}\`, or set a default: svc provider set ${this.name} --default-model M`,
       });
     }
+    refuseRaw(this.name, request);
     // Providers do not report how much they truncated, and our usage must.
     if (request.truncate === true) {
       throw new SvcError('INVALID_REQUEST', `${this.name}: truncate is supported only for local models`, {
@@ -96,6 +97,14 @@ export class CloudBackend implements Backend {
 
   rerank(): never {
     return refuseRerank(this.name);
+  }
+
+  tokenize(): never {
+    return refuseTokenize(this.name);
+  }
+
+  detokenize(): never {
+    return refuseTokenize(this.name);
   }
 
   async modelNames(signal: AbortSignal): Promise<readonly string[]> {

@@ -1,5 +1,6 @@
-/** Embeddings and reranking are supported only with local models. */
+/** What is supported only with local models. */
 import { SvcError } from '../../protocol/errors.ts';
+import type { GenerateRequest } from '../../protocol/generate.ts';
 
 export function refuseEmbeddings(provider: string): never {
   throw new SvcError('INVALID_REQUEST', `${provider}: embeddings are not supported with providers yet`, {
@@ -12,5 +13,22 @@ export function refuseRerank(provider: string): never {
   throw new SvcError('INVALID_REQUEST', `${provider}: reranking is not supported with providers yet`, {
     hint: 'use a local reranking model: svc model list',
     param: 'model',
+  });
+}
+
+export function refuseTokenize(provider: string): never {
+  throw new SvcError(
+    'INVALID_REQUEST',
+    `${provider}: its models' tokens cannot be computed here: providers do not publish their vocabularies and templates`,
+    { hint: 'use a local model: svc model list', param: 'model' },
+  );
+}
+
+/** Throws INVALID_REQUEST for a prompt without a chat template. */
+export function refuseRaw(provider: string, { raw }: Pick<GenerateRequest, 'raw'>): void {
+  if (raw === undefined) return;
+  throw new SvcError('INVALID_REQUEST', `${provider}: prompts that are not chats are supported only for local models`, {
+    hint: 'send messages to /v1/chat/completions, or use a local model: svc model list',
+    param: 'prompt',
   });
 }

@@ -13,6 +13,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { FinishEvent, GenerateRequest, StartEvent } from '../../protocol/generate.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import type { RerankRequest } from '../../protocol/rerank.ts';
+import type { DetokenizeRequest, TokenizeRequest } from '../../protocol/tokenize.ts';
 import type { GenerateContext } from '../backend.ts';
 import type { EngineModel } from './engine-model.ts';
 import type { ContentEvent, EngineAnswer } from './generation.ts';
@@ -27,6 +28,9 @@ export interface AnswersOptions {
   find(name: string | undefined, signal: AbortSignal): Promise<ModelRecord>;
   engineModelOf(model: ModelRecord): EngineModel;
 }
+
+/** A request of any kind. */
+export type AnyRequest = GenerateRequest | EmbedRequest | RerankRequest | TokenizeRequest | DetokenizeRequest;
 
 /** How requests of one kind are put to an engine. */
 export interface Asking<Content extends ContentEvent> {
@@ -52,7 +56,7 @@ export class Answers {
   }
 
   async *answer<Content extends ContentEvent>(
-    request: GenerateRequest | EmbedRequest | RerankRequest,
+    request: AnyRequest,
     context: GenerateContext,
     { wanted, prepare }: Asking<Content>,
   ): AsyncGenerator<StartEvent | Content | FinishEvent, void, undefined> {
@@ -98,7 +102,7 @@ export class Answers {
   }
 
   #borrow(
-    { context_length, keep_alive_seconds }: GenerateRequest | EmbedRequest | RerankRequest,
+    { context_length, keep_alive_seconds }: AnyRequest,
     model: ModelRecord,
     { caller, signal }: GenerateContext,
   ): Borrowed {

@@ -16,6 +16,7 @@ import { usableGpu } from '../../engine/gpu.ts';
 import { describeExit, spawnEngine, type SpawnedEngine } from '../../engine/spawn.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import type { TokensEvent } from '../../protocol/tokenize.ts';
 import { abortable } from '../abortable.ts';
 import { rateLimit, readLines } from './child-output.ts';
 import { deferred, type Deferred } from './deferred.ts';
@@ -58,6 +59,7 @@ export interface EngineChildOptions {
 export interface OutputReader {
   accept(id: number): void;
   pushVectors(id: number, vectors: Float32Array): void;
+  pushTokens(id: number, tokens: Omit<TokensEvent, 'type'>): void;
   push(outputs: readonly EngineOutput[]): void;
   /** Preparing this request takes longer than the stall timeout; the engine is killed. */
   failEndless(id: number): void;
@@ -130,7 +132,7 @@ export class EngineChild {
   }
 
   /** Sends a request. Throws BUSY while too many bytes wait for the engine to read them. */
-  ask(message: Extract<ToEngine, { type: 'generate' | 'embed' | 'rerank' }>): void {
+  ask(message: Extract<ToEngine, { type: 'generate' | 'embed' | 'rerank' | 'tokenize' | 'detokenize' }>): void {
     if ((this.#spawned?.pipe.writableLength ?? 0) > PIPE_BYTES) {
       throw new SvcError('BUSY', `the engine of ${this.#options.model} does not keep up with its requests`, {
         retryAfterSeconds: 1,
@@ -280,6 +282,9 @@ export class EngineChild {
         break;
       case 'vectors':
         this.#options.inFlight.pushVectors(message.id, message.vectors);
+        break;
+      case 'tokens':
+        this.#options.inFlight.pushTokens(message.id, message);
         break;
       case 'step':
         this.#options.inFlight.push(message.outputs);

@@ -24,6 +24,7 @@ import type {
   ToolCallEvent,
 } from '../../protocol/generate.ts';
 import type { ScoresEvent } from '../../protocol/rerank.ts';
+import type { TokensEvent } from '../../protocol/tokenize.ts';
 import { toFinishEvent, toLogprobs } from './request.ts';
 
 /** About a thousand tokens: enough for any consumer that keeps up. */
@@ -83,6 +84,12 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
     else this.owner.offend('sent vectors that nobody asked for');
   }
 
+  /** All tokens of the input. */
+  pushTokens(tokens: Omit<TokensEvent, 'type'>): void {
+    if (this.addTokens(tokens)) this.accept();
+    else this.owner.offend('sent tokens that nobody asked for');
+  }
+
   fail(error: SvcError): void {
     this.#end ??= { error };
     this.#wake();
@@ -126,6 +133,8 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
   protected abstract add(output: EngineOutput): boolean;
   /** Returns false if these vectors were not requested. */
   protected abstract addVectors(numbers: Float32Array): boolean;
+  /** Returns false if no tokens were requested. */
+  protected abstract addTokens(tokens: Omit<TokensEvent, 'type'>): boolean;
   /** Takes the next event out of the buffer; undefined: it is empty. */
   protected abstract take(): Content | undefined;
 }
@@ -139,7 +148,7 @@ function newCallId(): string {
 
 export type AnswerEvent = TextEvent | ReasoningEvent | ToolCallEvent;
 /** Events between `start` and `finish`, of requests of any kind. */
-export type ContentEvent = AnswerEvent | VectorsEvent | ScoresEvent;
+export type ContentEvent = AnswerEvent | VectorsEvent | ScoresEvent | TokensEvent;
 
 export class Generation extends EngineAnswer<AnswerEvent> {
   readonly #events: AnswerEvent[] = [];
@@ -204,6 +213,10 @@ export class Generation extends EngineAnswer<AnswerEvent> {
     return false;
   }
 
+  protected override addTokens(): boolean {
+    return false;
+  }
+
   protected override take(): AnswerEvent | undefined {
     const event = this.#events.shift();
     if (event === undefined || this.#events.length > 0) return event;
@@ -243,6 +256,10 @@ export class Embedding extends EngineAnswer<VectorsEvent> {
     return true;
   }
 
+  protected override addTokens(): boolean {
+    return false;
+  }
+
   protected override take(): VectorsEvent | undefined {
     if (this.#vectors.length === 0) return undefined;
     return { type: 'vectors', vectors: this.#vectors.splice(0) };
@@ -269,6 +286,10 @@ export class Ranking extends EngineAnswer<ScoresEvent> {
     if (this.#scoresLeft < 0 || !scores.every(Number.isFinite)) return false;
     this.#scores.push(...scores);
     return true;
+  }
+
+  protected override addTokens(): boolean {
+    return false;
   }
 
   protected override take(): ScoresEvent | undefined {

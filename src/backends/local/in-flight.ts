@@ -1,12 +1,14 @@
 /** The requests that are in the engine process of one model, and the engine's outputs for them, by id. */
-import type { EngineOutput, EngineRequest } from '../../engine/addon.ts';
+import type { EngineOutput, EngineRequest, EngineTokenizeRequest, WithoutId } from '../../engine/addon.ts';
 import type { EngineInfo, ToEngine } from '../../engine/messages.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import type { RerankRequest } from '../../protocol/rerank.ts';
+import type { DetokenizeRequest, TokensEvent } from '../../protocol/tokenize.ts';
 import type { EngineChild, OutputReader } from './engine-child.ts';
 import { Embedding, Generation, Ranking, type AnswerOwner } from './generation.ts';
+import { Detokenizing, Tokenizing } from './tokenizing.ts';
 
 export interface LoadedEngine {
   readonly child: EngineChild;
@@ -15,7 +17,7 @@ export interface LoadedEngine {
 
 export class InFlight implements AnswerOwner, OutputReader {
   readonly #child: () => EngineChild | null;
-  readonly #answers = new Map<number, Generation | Embedding | Ranking>();
+  readonly #answers = new Map<number, Generation | Embedding | Ranking | Tokenizing | Detokenizing>();
   #lastId = 0;
   /** Called when the last request has ended. */
   onIdle: () => void = () => undefined;
@@ -56,12 +58,34 @@ export class InFlight implements AnswerOwner, OutputReader {
     return ranking;
   }
 
+  /** Throws BUSY. */
+  tokenize({ child }: LoadedEngine, request: WithoutId<EngineTokenizeRequest>): Tokenizing {
+    const id = ++this.#lastId;
+    child.ask({ type: 'tokenize', request: { ...request, id } });
+    const tokenizing = new Tokenizing(id, this);
+    this.#answers.set(id, tokenizing);
+    return tokenizing;
+  }
+
+  /** Throws BUSY. */
+  detokenize({ child }: LoadedEngine, { tokens, special }: DetokenizeRequest): Detokenizing {
+    const id = ++this.#lastId;
+    child.ask({ type: 'detokenize', request: { id, tokens, ...given({ special }) } });
+    const detokenizing = new Detokenizing(id, this);
+    this.#answers.set(id, detokenizing);
+    return detokenizing;
+  }
+
   accept(id: number): void {
     this.#answers.get(id)?.accept();
   }
 
   pushVectors(id: number, vectors: Float32Array): void {
     this.#answers.get(id)?.pushVectors(vectors);
+  }
+
+  pushTokens(id: number, tokens: Omit<TokensEvent, 'type'>): void {
+    this.#answers.get(id)?.pushTokens(tokens);
   }
 
   push(outputs: readonly EngineOutput[]): void {

@@ -1,9 +1,9 @@
 /**
  * Runs models on this machine, each in its own engine process.
  *
- *   generate, embed, rerank ──► answers ──► pool (an engine per file and load settings) ──► supervisor ──► engine process
+ *   generate, embed, rerank, tokenize ──► answers ──► pool (an engine per file and load settings) ──► supervisor ──► engine process
  */
-import type { CacheType, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
+import type { CacheType, EngineRequest, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
 import { hostMemory, type HostMemory } from '../../engine/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -19,10 +19,16 @@ import {
   type LoadedModelHealth,
   type ModelRecord,
   type ProviderRecord,
-  type StepsHealth,
 } from '../../protocol/records.ts';
 import type { RerankEvent, RerankRequest } from '../../protocol/rerank.ts';
 import type { LoadEvent, LoadWishes } from '../../protocol/routes.ts';
+import {
+  isConversation,
+  type DetokenizeEvent,
+  type DetokenizeRequest,
+  type TokenizeEvent,
+  type TokenizeRequest,
+} from '../../protocol/tokenize.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
 import { Answers, contextOf, toMilliseconds } from './answers.ts';
@@ -33,8 +39,9 @@ import { engineModelOf, type EngineModel } from './engine-model.ts';
 import { EstimateCache } from './estimate-cache.ts';
 import { totalOf } from './fit.ts';
 import { adapterFilesOf, tried, withAdapters } from './lora.ts';
+import { cacheTypeOf, loadedHealth } from './loaded-health.ts';
 import { Pool } from './pool.ts';
-import { checkDimensions, toEngineRequest, withSettings } from './request.ts';
+import { checkDimensions, toEngineRequest, toEngineText, withSettings } from './request.ts';
 import { Residency } from './residency.ts';
 import type { Store } from './store.ts';
 import { Supervisor } from './supervisor.ts';
@@ -95,6 +102,8 @@ export interface LocalBackendOptions {
 
 export class LocalBackend implements Backend {
   readonly name = 'local';
+  /** Answers that an engine computes at the same time. */
+  readonly slots: number;
   readonly #options: LocalBackendOptions;
   readonly #pool: Pool;
   readonly #residency: Residency;
@@ -113,6 +122,7 @@ export class LocalBackend implements Backend {
     this.#options = options;
     const { queue_limit, max_sequences = DEFAULT_MAX_SEQUENCES, prefix_disk_bytes = 0 } = options.engine;
     this.#prefixBytes = prefix_disk_bytes;
+    this.slots = max_sequences;
     this.#pool = new Pool({
       usesLimit: max_sequences + queue_limit,
       keepAliveMs: toMilliseconds(options.models.keep_alive_seconds),
@@ -140,12 +150,7 @@ export class LocalBackend implements Backend {
     return this.#answers.answer(request, context, {
       wanted: 'text',
       prepare: (model) => {
-        const { prefix_sharing, repetition_guard } = this.#options.engine;
-        const whole = withSettings(request, { ...given({ repetition_guard }), ...model.settings });
-        const asked = toEngineRequest(withAdapters(whole, this.#withState(model)), {
-          share: shareOf(context.caller),
-          own_prefixes: prefix_sharing === 'key',
-        });
+        const asked = this.#toEngine(request, model, context);
         return (engine) => engine.generate(asked);
       },
     });
@@ -165,6 +170,32 @@ export class LocalBackend implements Backend {
     return this.#answers.answer(request, context, {
       wanted: 'scores',
       prepare: () => (engine) => engine.rerank(request),
+    });
+  }
+
+  tokenize(request: TokenizeRequest, context: GenerateContext): AsyncGenerator<TokenizeEvent, void, undefined> {
+    return this.#answers.answer(request, context, {
+      wanted: isConversation(request) ? 'text' : 'tokens',
+      prepare: (model) => {
+        const asked = isConversation(request) ? this.#toEngine(request, model, context) : toEngineText(request);
+        return (engine) => engine.tokenize(asked);
+      },
+    });
+  }
+
+  detokenize(request: DetokenizeRequest, context: GenerateContext): AsyncGenerator<DetokenizeEvent, void, undefined> {
+    return this.#answers.answer(request, context, {
+      wanted: 'tokens',
+      prepare: () => (engine) => engine.detokenize(request),
+    });
+  }
+
+  #toEngine(request: GenerateRequest, model: ModelRecord, { caller }: GenerateContext): Omit<EngineRequest, 'id'> {
+    const { prefix_sharing, repetition_guard } = this.#options.engine;
+    const whole = withSettings(request, { ...given({ repetition_guard }), ...model.settings });
+    return toEngineRequest(withAdapters(whole, this.#withState(model)), {
+      share: shareOf(caller),
+      own_prefixes: prefix_sharing === 'key',
     });
   }
 
@@ -288,31 +319,7 @@ export class LocalBackend implements Backend {
   }
 
   loadedModels(): LoadedModelHealth[] {
-    return this.#pool.engines.flatMap((engine) => {
-      const { state, pid, child, info } = engine;
-      if (state === 'idle' || state === 'closed') return [];
-      const stats = child?.stats ?? null;
-      // An embedding engine keeps no KV cache between batches.
-      const cached = info?.makes_embeddings === true ? null : stats;
-      const { waiting, active } = this.#queueOf(engine);
-      return {
-        id: engine.model.id,
-        state,
-        pid,
-        rss_bytes: child?.rssBytes ?? null,
-        context_length: info?.context_length ?? null,
-        cache_type: cacheTypeOf(engine),
-        active,
-        waiting,
-        kv_cells_used: cached?.kv_cells_used ?? null,
-        kv_cells_cached: cached?.kv_cells_cached ?? null,
-        kv_cells_total: cached?.kv_cells_total ?? null,
-        kv_tokens_swapped: cached?.kv_tokens_swapped ?? null,
-        // 0 means that the engine is idle: there is no speed to report.
-        tokens_per_second: stats === null || stats.tokens_per_second === 0 ? null : stats.tokens_per_second,
-        steps: cached === null ? null : rounded(cached.steps),
-      };
-    });
+    return this.#pool.engines.flatMap((engine) => loadedHealth(engine, this.#queueOf(engine)) ?? []);
   }
 
   /** All engine processes, with figures from their last heartbeats. */
@@ -462,15 +469,4 @@ export class LocalBackend implements Backend {
   #refuseWhenClosing(): void {
     if (this.#closing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
   }
-}
-
-/** null: not loaded, or an embedding engine, which keeps no KV cache between batches. */
-function cacheTypeOf({ info, plan }: Supervisor): CacheType | null {
-  return info === null || info.makes_embeddings ? null : (plan?.options.cache_type ?? 'f16');
-}
-
-/** The record has one decimal. */
-function rounded(steps: StepsHealth): StepsHealth {
-  const round = (ms: number): number => Math.round(ms * 10) / 10;
-  return { ...steps, predicted_ms: round(steps.predicted_ms), spent_ms: round(steps.spent_ms) };
 }

@@ -1,13 +1,28 @@
 /** Makes an engine's request of the protocol's, and the protocol's events of the engine's output. */
-import type { EngineFinish, EngineOutput, EngineRequest, NativeLogprob } from '../../engine/addon.ts';
+import type {
+  EngineFinish,
+  EngineOutput,
+  EngineRequest,
+  EngineTokenizeRequest,
+  NativeLogprob,
+  WithoutId,
+} from '../../engine/addon.ts';
 import type { EngineInfo } from '../../engine/messages.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type { FinishEvent, Format, GenerateRequest, TokenLogprob, TokenLogprobs } from '../../protocol/generate.ts';
+import type {
+  FinishEvent,
+  Format,
+  GenerateRequest,
+  RawPrompt,
+  TokenLogprob,
+  TokenLogprobs,
+} from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
 import type { RequestSettings } from '../../protocol/model/settings.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import type { RerankRequest } from '../../protocol/rerank.ts';
+import type { DetokenizeRequest, TokenizeRequest, TokenizeTextRequest } from '../../protocol/tokenize.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { toChat } from './chat.ts';
 import type { Plan } from './fit.ts';
@@ -16,9 +31,11 @@ import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
 /** Adds what the model's settings in the config say where the request says nothing. */
 export function withSettings(request: GenerateRequest, settings: RequestSettings = {}): GenerateRequest {
   const { system, sampling, stop = [], max_tokens, reasoning, repetition_guard, lora } = settings;
-  const hasSystem = system === undefined || request.messages.some(({ role }) => role === 'system');
+  const isChat = request.raw === undefined;
+  // A raw prompt has no place for it.
+  const hasSystem = system === undefined || !isChat || request.messages.some(({ role }) => role === 'system');
   // A budget is a wish about reasoning, too.
-  const thinks = request.reasoning_budget_tokens === undefined ? reasoning : undefined;
+  const thinks = isChat && request.reasoning_budget_tokens === undefined ? reasoning : undefined;
   return {
     ...given({ max_tokens, reasoning_effort: thinks, repetition_guard, lora }),
     ...request,
@@ -44,10 +61,26 @@ export function toEngineRequest(
     reasoning_effort: _effort,
     reasoning_budget_tokens: _budget,
     chat_template_kwargs: _variables,
+    raw,
     format,
     ...same
   } = request;
-  return { ...same, ...added, ...toChat(request), ...(format === undefined ? {} : { grammar: toGrammar(format) }) };
+  const prompt = raw === undefined ? toChat(request) : toRawPrompt(raw);
+  return { ...same, ...added, ...prompt, ...(format === undefined ? {} : { grammar: toGrammar(format) }) };
+}
+
+/** Leaves out what an engine does not read. */
+export function toEngineText({
+  text,
+  add_special,
+  parse_special,
+  pieces,
+}: TokenizeTextRequest): WithoutId<EngineTokenizeRequest> {
+  return { text, ...given({ add_special, parse_special, pieces }) };
+}
+
+function toRawPrompt(raw: RawPrompt): Pick<EngineRequest, 'prompt' | 'prompt_tokens' | 'infill'> {
+  return 'tokens' in raw ? { prompt_tokens: raw.tokens } : { prompt: raw.text, ...given({ infill: raw.infill }) };
 }
 
 function toGrammar(format: Format): string {
@@ -73,7 +106,7 @@ export interface PlannedEngine {
  */
 export function explained(
   error: SvcError,
-  request: GenerateRequest | EmbedRequest | RerankRequest,
+  request: GenerateRequest | EmbedRequest | RerankRequest | TokenizeRequest | DetokenizeRequest,
   engine: PlannedEngine,
 ): SvcError {
   const { code, message, param, hint } = error;
@@ -84,7 +117,7 @@ export function explained(
   }
   if ((code !== 'CONTEXT_OVERFLOW' && code !== 'OUT_OF_MEMORY') || hint !== undefined) return error;
   const shorter =
-    request.truncate === true
+    'truncate' in request && request.truncate
       ? 'shorten the messages that must be kept'
       : 'shorten it, or drop the oldest turns: "truncate": true, svc run --truncate';
   const longer = code === 'OUT_OF_MEMORY' ? `${MORE_MEMORY}${smallerCache(engine)}` : longerContext(engine);
@@ -121,10 +154,12 @@ function toLogprob({ bytes: latin1, logprob }: NativeLogprob): TokenLogprob {
   return { token: bytes.toString('utf8'), bytes: [...bytes], logprob };
 }
 
-/** What a request wants of a model. */
-export type Wanted = 'text' | 'embeddings' | 'scores';
+/** What a request wants of a model. `tokens`: every model has them. */
+export type Wanted = Makes | 'tokens';
+/** What a model makes. */
+type Makes = 'text' | 'embeddings' | 'scores';
 
-const KINDS: Readonly<Record<Wanted, string>> = {
+const KINDS: Readonly<Record<Makes, string>> = {
   text: 'a model that generates text',
   embeddings: 'an embedding model',
   scores: 'a reranking model',
@@ -132,12 +167,12 @@ const KINDS: Readonly<Record<Wanted, string>> = {
 
 /** A model makes one of the three. Throws INVALID_REQUEST, before an engine is started in vain. */
 export function checkKind({ id, capabilities }: ModelRecord, wanted: Wanted): void {
-  const makes: Wanted = capabilities.includes('embedding')
+  const makes: Makes = capabilities.includes('embedding')
     ? 'embeddings'
     : capabilities.includes('rerank')
       ? 'scores'
       : 'text';
-  if (makes === wanted) return;
+  if (wanted === 'tokens' || makes === wanted) return;
   const what = wanted === 'text' ? `is ${KINDS[makes]} and cannot generate text` : `is not ${KINDS[wanted]}`;
   throw new SvcError('INVALID_REQUEST', `${id} ${what}`, {
     hint: 'use another model; `svc model show NAME` lists the capabilities of each',

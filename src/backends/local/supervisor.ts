@@ -15,13 +15,21 @@
  * gone, because close and destroy resolve only then.
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { CellDemand, EngineRequest, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
+import type {
+  CellDemand,
+  EngineRequest,
+  EngineTokenizeRequest,
+  NativeDevice,
+  NativeLoadOptions,
+  WithoutId,
+} from '../../engine/addon.ts';
 import type { EngineInfo, ToEngine } from '../../engine/messages.ts';
 import type { Logger } from '../../log/log.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import type { RerankRequest } from '../../protocol/rerank.ts';
+import type { DetokenizeRequest } from '../../protocol/tokenize.ts';
 import { abortable } from '../abortable.ts';
 import { restartDelayMs } from './backoff.ts';
 import { deferred, type Deferred } from './deferred.ts';
@@ -30,6 +38,7 @@ import type { Bytes, Estimate, Plan, Step } from './fit.ts';
 import type { Embedding, Generation, Ranking } from './generation.ts';
 import { InFlight } from './in-flight.ts';
 import { Suspects } from './suspects.ts';
+import type { Detokenizing, Tokenizing } from './tokenizing.ts';
 
 const STOPPING = new SvcError('NOT_READY', 'svc is stopping');
 /** Time without failure that resets the failure count. */
@@ -229,6 +238,18 @@ export class Supervisor {
   rerank(request: RerankRequest): Ranking {
     if (this.#state.name !== 'loaded') throw this.gone();
     return this.#inFlight.rerank(this.#state, request);
+  }
+
+  /** Throws like `generate`. */
+  tokenize(request: WithoutId<EngineTokenizeRequest>): Tokenizing {
+    if (this.#state.name !== 'loaded') throw this.gone();
+    return this.#inFlight.tokenize(this.#state, request);
+  }
+
+  /** Throws like `generate`. */
+  detokenize(request: DetokenizeRequest): Detokenizing {
+    if (this.#state.name !== 'loaded') throw this.gone();
+    return this.#inFlight.detokenize(this.#state, request);
   }
 
   send(message: ToEngine): void {

@@ -4,10 +4,14 @@ import { decodePercent } from '../../protocol/foreign-text.ts';
 import type { BodyKind } from './access.ts';
 import type { RouteScope } from './authorize.ts';
 import { chatCompletions } from './openai/chat-completions.ts';
+import { completions } from './openai/completions.ts';
 import * as control from './control.ts';
 import { embeddings } from './openai/embeddings.ts';
 import type { Handler } from './exchange.ts';
 import { health, livez, readyz, readyzOne } from './health.ts';
+import { infill } from './llama-server/infill.ts';
+import { llamaHealth, props } from './llama-server/props.ts';
+import { applyTemplate, detokenize, tokenize } from './llama-server/tokenize.ts';
 import { metrics } from './metrics.ts';
 import { listModels, showModel } from './openai/models.ts';
 import { ollamaPull } from './ollama/pull.ts';
@@ -34,6 +38,7 @@ export const PUBLIC: readonly Route[] = [
   { method: 'GET', path: HTTP_ROUTES.health, scope: 'local', handler: health },
   { method: 'GET', path: HTTP_ROUTES.metrics, scope: 'local', handler: metrics },
   { method: 'POST', path: HTTP_ROUTES.chatCompletions, scope: 'local', handler: chatCompletions },
+  { method: 'POST', path: HTTP_ROUTES.completions, scope: 'local', handler: completions },
   { method: 'POST', path: HTTP_ROUTES.transcriptions, scope: 'local', body: 'form', handler: transcriptions },
   { method: 'POST', path: HTTP_ROUTES.embeddings, scope: 'local', handler: embeddings },
   { method: 'POST', path: HTTP_ROUTES.rerankV1, scope: 'local', handler: rerank('1') },
@@ -41,6 +46,12 @@ export const PUBLIC: readonly Route[] = [
   { method: 'POST', path: HTTP_ROUTES.rerank, scope: 'local', handler: rerank('2') },
   { method: 'GET', path: HTTP_ROUTES.models, scope: 'local', handler: listModels },
   { method: 'GET', path: `${HTTP_ROUTES.models}/*`, scope: 'local', handler: showModel },
+  { method: 'POST', path: HTTP_ROUTES.tokenize, scope: 'local', handler: tokenize },
+  { method: 'POST', path: HTTP_ROUTES.detokenize, scope: 'local', handler: detokenize },
+  { method: 'POST', path: HTTP_ROUTES.applyTemplate, scope: 'local', handler: applyTemplate },
+  { method: 'POST', path: HTTP_ROUTES.infill, scope: 'local', handler: infill },
+  { method: 'GET', path: HTTP_ROUTES.llamaHealth, scope: 'none', handler: llamaHealth },
+  { method: 'GET', path: HTTP_ROUTES.props, scope: 'local', handler: props },
   { method: 'POST', path: HTTP_ROUTES.ollamaPull, scope: 'admin_key', handler: ollamaPull },
 ];
 
@@ -78,9 +89,20 @@ export function findRoute(routes: readonly Route[], path: string): RouteMatch | 
   return undefined;
 }
 
+/** llama-server's own routes have errors in OpenAI's format. */
+const LLAMA_SERVER: ReadonlySet<string> = new Set([
+  HTTP_ROUTES.tokenize,
+  HTTP_ROUTES.detokenize,
+  HTTP_ROUTES.applyTemplate,
+  HTTP_ROUTES.infill,
+  HTTP_ROUTES.llamaHealth,
+  HTTP_ROUTES.props,
+]);
+
 /** The API whose error format the clients of a path read. */
 export function familyOf(path: string): ApiFamily {
   if (path.startsWith('/api/')) return 'ollama';
   if (/^(?:\/v[12])?\/rerank$/.test(path)) return 'cohere';
+  if (LLAMA_SERVER.has(path)) return 'openai';
   return /^\/v1(\/(?!runtime(\/|$))|$)/.test(path) ? 'openai' : 'native';
 }

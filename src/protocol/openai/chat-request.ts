@@ -7,19 +7,11 @@
  * and LM Studio, -1 means "no limit" for the token limits and "random" for the seed.
  */
 import * as v from 'valibot';
-import {
-  asksForCall,
-  GenerateRequestSchema,
-  LIMITS,
-  LoraSchema,
-  SamplingSchema,
-  ToolSchema,
-  type GenerateRequest,
-} from '../generate.ts';
+import { asksForCall, GenerateRequestSchema, LIMITS, ToolSchema, type GenerateRequest } from '../generate.ts';
 import { given } from '../given.ts';
-import { KeepAliveSchema } from '../keep-alive.ts';
 import { formatOf, type OpenAiFormat } from './response-format.ts';
 import { toMessage } from './messages.ts';
+import { readFields, SHARED_FIELDS, sharedRequest, type Unsupported } from './shared-fields.ts';
 import { invalid, parse } from '../validate.ts';
 
 export interface ChatCompletionCall {
@@ -33,31 +25,20 @@ export interface ChatCompletionCall {
   readonly formatNames: OpenAiFormat['names'] | null;
 }
 
-const { model, max_tokens, parallel_tool_calls, logprobs } = GenerateRequestSchema.entries;
-/**
- * The fields that have our name and meaning. `store`: OpenAI stores the answer if true; here false keeps the prompt
- * out of the prefix cache's disk tier.
- */
+const { max_tokens, parallel_tool_calls, logprobs } = GenerateRequestSchema.entries;
+/** The fields that have our name and meaning, besides those of SHARED_FIELDS. */
 const SameSchema = v.pick(GenerateRequestSchema, [
-  'truncate',
-  'stop',
-  'repetition_guard',
   'reasoning_effort',
   'reasoning_budget_tokens',
   'chat_template_kwargs',
-  'route',
-  'fallback',
-  'priority',
-  'context_length',
-  'store',
 ]);
 const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.object({ type: v.literal('function'), function: v.object(entries) });
-const bias = v.pipe(v.number(), v.minValue(-100), v.maxValue(100));
 
 /** Without the fields that messages.ts and response-format.ts read. */
 export const ChatCompletionSchema = v.object({
-  model,
+  ...SHARED_FIELDS,
+  ...SameSchema.entries,
   messages: v.pipe(
     v.array(
       v.looseObject({
@@ -70,10 +51,6 @@ export const ChatCompletionSchema = v.object({
   ),
   max_tokens,
   max_completion_tokens: max_tokens,
-  /** Keys are token ids as strings, since JSON keys are strings. */
-  logit_bias: v.exactOptional(
-    v.pipe(v.record(v.pipe(v.string(), v.regex(/^\d{1,10}$/)), bias), v.maxEntries(LIMITS.logitBias)),
-  ),
   tools: v.exactOptional(v.pipe(v.array(tool(ToolSchema.entries)), v.maxLength(LIMITS.tools))),
   tool_choice: v.exactOptional(
     v.union([v.picklist(['auto', 'none', 'required']), tool({ name: ToolSchema.entries.name })]),
@@ -81,58 +58,26 @@ export const ChatCompletionSchema = v.object({
   parallel_tool_calls,
   logprobs: v.exactOptional(v.boolean(), false),
   top_logprobs: logprobs,
-  ...SameSchema.entries,
-  /** A number is the place of an adapter in the model's list, as in llama-server. */
-  lora: v.exactOptional(
-    v.pipe(
-      v.array(
-        v.object({
-          id: v.union([LoraSchema.entries.id, v.pipe(v.number(), v.integer(), v.minValue(0))]),
-          scale: LoraSchema.entries.scale,
-        }),
-      ),
-      v.maxLength(LIMITS.lora),
-    ),
-  ),
-  n: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.choices)), 1),
-  keep_alive: KeepAliveSchema,
-  stream: v.exactOptional(v.boolean(), false),
-  stream_options: v.exactOptional(v.looseObject({ include_usage: v.exactOptional(v.boolean(), false) })),
 });
 
 type Call = v.InferOutput<typeof ChatCompletionSchema>;
 
 /** Throws INVALID_REQUEST with `param`. */
 export function parseChatCompletion(body: unknown): ChatCompletionCall {
-  const fields = withoutAbsent(body);
-  for (const [name, [asksNothing, what]] of UNSUPPORTED) {
-    if (fields[name] !== undefined && !asksNothing(fields[name])) throw invalid(name, what);
-  }
-  if (typeof fields['stop'] === 'string') fields['stop'] = [fields['stop']];
-  if (Array.isArray(fields['logit_bias']))
-    throw invalid('logit_bias', 'must be an object that maps token ids to biases');
-
+  const fields = readFields(body, UNSUPPORTED);
   const call = parse(ChatCompletionSchema, fields);
-  const { logit_bias: _, ...plain } = fields;
-  const biases = call.logit_bias === undefined ? undefined : Object.entries(call.logit_bias);
   const format = formatOf(fields);
   if ((call.top_logprobs ?? 0) > 0 && !call.logprobs) throw invalid('top_logprobs', 'requires logprobs: true');
   return {
     request: {
+      ...sharedRequest(call, fields),
       ...parse(SameSchema, call),
       messages: call.messages.map(toMessage),
-      sampling: {
-        ...parse(SamplingSchema, plain),
-        ...(biases === undefined ? {} : { logit_bias: biases.map(([id, value]) => [Number(id), value]) }),
-      },
       ...toolsOf(call),
       ...given({
-        model: call.model === 'default' ? undefined : call.model,
         max_tokens: call.max_completion_tokens ?? call.max_tokens,
-        lora: call.lora?.map(({ id, scale }) => ({ id: String(id), scale })),
         format: format?.format,
         logprobs: call.logprobs ? (call.top_logprobs ?? 0) : undefined,
-        keep_alive_seconds: call.keep_alive,
       }),
     },
     choices: call.n,
@@ -152,17 +97,6 @@ function toolsOf({ tools = [], tool_choice: choice, parallel_tool_calls }: Call)
     ...given({ tool_choice: typeof choice === 'object' ? choice.function : choice, parallel_tool_calls }),
   };
 }
-
-/** Copy of the body without the fields whose value means "absent". */
-function withoutAbsent(body: unknown): Record<string, unknown> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalid(undefined, 'must be a JSON object');
-  const says = ([name, value]: [string, unknown]): boolean =>
-    value !== null && !(value === -1 && (name === 'seed' || name === 'max_tokens' || name === 'max_completion_tokens'));
-  return Object.fromEntries(Object.entries(body).filter(says));
-}
-
-type Unsupported = readonly [asksNothing: (value: unknown) => boolean, what: string];
 
 const never = (): boolean => false;
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;

@@ -158,6 +158,50 @@ const RERANK = {
   keep_alive: 60,
 };
 
+const TOKENIZE = {
+  model: 'tiny',
+  content: 'a\u00e9',
+  add_special: true,
+  parse_special: false,
+  with_pieces: true,
+  route: 'local',
+  context_length: 1,
+  keep_alive: 60,
+};
+
+const { content: _content, ...TOKEN_SETTINGS } = TOKENIZE;
+
+/** What legacy completions and chats have in common. */
+const RAW = {
+  model: 'tiny',
+  stop: ['x'],
+  truncate: true,
+  repetition_guard: 'warn',
+  lora: [{ id: 'a', scale: 0.5 }],
+  route: 'local',
+  fallback: false,
+  priority: 'batch',
+  context_length: 1,
+  store: false,
+  ...SAMPLING,
+  logit_bias: { '1': 2 },
+  n: 1,
+  stream: false,
+  stream_options: { include_usage: true },
+  keep_alive: '5m',
+};
+
+const COMPLETION = { ...RAW, prompt: ['a', [1, 2]], max_tokens: 1, echo: true, best_of: 1, suffix: 'b', logprobs: 2 };
+
+const INFILL = {
+  ...RAW,
+  input_prefix: 'a',
+  input_suffix: 'b',
+  input_extra: [{ filename: 'c', text: 'd' }],
+  prompt: 'e',
+  n_predict: 1,
+};
+
 interface Body {
   readonly path: string;
   readonly control: boolean;
@@ -171,6 +215,12 @@ export const BODIES: readonly Body[] = [
   { path: HTTP_ROUTES.chatCompletions, control: false, value: PLAIN },
   { path: HTTP_ROUTES.chatCompletions, control: false, value: { ...PLAIN, n: 3, stream: true } },
   { path: HTTP_ROUTES.embeddings, control: false, value: EMBED },
+  { path: HTTP_ROUTES.completions, control: false, value: COMPLETION },
+  { path: HTTP_ROUTES.completions, control: false, value: { prompt: 'a', max_tokens: 1, logprobs: 1, stream: true } },
+  { path: HTTP_ROUTES.tokenize, control: false, value: TOKENIZE },
+  { path: HTTP_ROUTES.detokenize, control: false, value: { ...TOKEN_SETTINGS, tokens: [1, 2, 3] } },
+  { path: HTTP_ROUTES.applyTemplate, control: false, value: CHAT },
+  { path: HTTP_ROUTES.infill, control: false, value: INFILL },
   ...[HTTP_ROUTES.rerank, HTTP_ROUTES.rerankV1, HTTP_ROUTES.rerankV2].map((path) => ({
     path,
     control: false,

@@ -15,7 +15,7 @@ import type { GenerateEvent, GenerateRequest } from '../../../protocol/generate.
 import type { ProviderRecord } from '../../../protocol/records.ts';
 import type { Backend, GenerateContext } from '../../backend.ts';
 import { CloudBackend, type CloudBackendOptions } from '../cloud-backend.ts';
-import { refuseEmbeddings, refuseRerank } from '../local-only.ts';
+import { refuseEmbeddings, refuseRaw, refuseRerank, refuseTokenize } from '../local-only.ts';
 import type { Provider } from '../provider.ts';
 import { Runs } from '../runs.ts';
 import { Slots } from '../slots.ts';
@@ -59,6 +59,7 @@ export class ClusterBackend implements Backend {
 
   async *generate(request: GenerateRequest, context: GenerateContext): AsyncGenerator<GenerateEvent, void, undefined> {
     if (this.#isClosing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
+    refuseRaw(this.name, request);
     const run = this.#runs.begin(context.signal);
     let release: (() => void) | undefined;
     try {
@@ -77,6 +78,14 @@ export class ClusterBackend implements Backend {
 
   rerank(): never {
     return refuseRerank(this.name);
+  }
+
+  tokenize(): never {
+    return refuseTokenize(this.name);
+  }
+
+  detokenize(): never {
+    return refuseTokenize(this.name);
   }
 
   async modelNames(signal: AbortSignal): Promise<readonly string[]> {

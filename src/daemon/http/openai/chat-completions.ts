@@ -1,91 +1,38 @@
 /** `POST /v1/chat/completions` in OpenAI's format: whole, or as a stream that ends with `[DONE]` only if complete. */
 import { Collector } from '../../../protocol/collect.ts';
-import { SvcError } from '../../../protocol/errors.ts';
-import {
-  refuseFile,
-  type GenerateEvent,
-  type GenerateRequest,
-  type RouteEvent,
-  type TokenLogprobs,
-} from '../../../protocol/generate.ts';
-import { parseChatCompletion, type ChatCompletionCall } from '../../../protocol/openai/chat-request.ts';
+import { refuseFile, type TokenLogprobs } from '../../../protocol/generate.ts';
+import { parseChatCompletion } from '../../../protocol/openai/chat-request.ts';
 import {
   toChunk,
   toCompletion,
   toLastChunk,
-  toOpenAiError,
   toToolCallDelta,
   toUsageChunk,
   type Answer,
   type Delta,
 } from '../../../protocol/openai/chat-response.ts';
-import { renamed } from '../../../protocol/validate.ts';
-import { SSE_CONTENT_TYPE, SSE_DONE, SSE_HEARTBEAT, sseData } from '../../../protocol/sse.ts';
+import { SSE_DONE, sseData } from '../../../protocol/sse.ts';
 import { readJson } from '../body.ts';
-import { contextOf, type Exchange } from '../exchange.ts';
-import type { Reply, StreamFormat } from '../reply.ts';
-
-type Events = AsyncIterable<RouteEvent | GenerateEvent>;
-
-const FORMAT: StreamFormat = {
-  contentType: SSE_CONTENT_TYPE,
-  heartbeat: SSE_HEARTBEAT,
-  encodeError: (error, id) => sseData(toOpenAiError(error, id)),
-};
+import type { Exchange } from '../exchange.ts';
+import type { Reply } from '../reply.ts';
+import { choicesOf, STREAM, together, type Choices, type Events } from './choices.ts';
 
 export async function chatCompletions(exchange: Exchange): Promise<void> {
   const { request, choices, stream, includeUsage, formatNames } = parseChatCompletion(await readJson(exchange));
   refuseFile(request);
-  // The choices share the prompt through the prefix cache.
-  const failing = new AbortController();
-  const context = contextOf(exchange);
-  const signal = choices === 1 ? context.signal : AbortSignal.any([context.signal, failing.signal]);
-  const all = Array.from({ length: choices }, (_, index) => {
-    const events = exchange.services.router.route(ofChoice(request, index), { ...context, signal });
-    return formatNames === null ? events : inTheirWords(events, formatNames);
-  });
-  if (stream) await answerStream(exchange, all, failing, includeUsage);
-  else await answerWhole(exchange, all, failing);
+  const answers = choicesOf(exchange, [request], choices, formatNames);
+  if (stream) await answerStream(exchange, answers, includeUsage);
+  else await answerWhole(exchange, answers);
 }
 
-/** As llama-server: with a seed, the choices have it and those after it. */
-function ofChoice(request: GenerateRequest, index: number): GenerateRequest {
-  const { sampling } = request;
-  if (index === 0 || sampling.seed === undefined) return request;
-  return { ...request, sampling: { ...sampling, seed: (sampling.seed + index) % 2 ** 32 } };
-}
-
-/** Renames the response format in errors to the caller's field names. */
-async function* inTheirWords(events: Events, { ours, theirs }: NonNullable<ChatCompletionCall['formatNames']>): Events {
-  try {
-    yield* events;
-  } catch (error) {
-    throw renamed(error, ours, theirs);
-  }
-}
-
-async function answerWhole({ id, reply }: Exchange, all: readonly Events[], failing: AbortController): Promise<void> {
-  const head = headOf(id);
-  reply.json(
-    200,
-    toCompletion(
-      head,
-      await together(
-        all.map((events) => Collector.of(events)),
-        failing,
-      ),
-    ),
-  );
+async function answerWhole({ id, reply }: Exchange, { all, failing }: Choices): Promise<void> {
+  const answers = all.map((events) => Collector.of(events));
+  reply.json(200, toCompletion(headOf(id), await together(answers, failing)));
 }
 
 /** Sends nothing before the first text: until then an error is an HTTP status, which clients can retry. */
-async function answerStream(
-  { id, reply }: Exchange,
-  all: readonly Events[],
-  failing: AbortController,
-  includeUsage: boolean,
-): Promise<void> {
-  reply.stream(FORMAT);
+async function answerStream({ id, reply }: Exchange, { all, failing }: Choices, includeUsage: boolean): Promise<void> {
+  reply.stream(STREAM);
   const head = headOf(id);
   const choices = await together(
     all.map((events, index) => sendChoice(reply, events, { head, index, includeUsage })),
@@ -141,17 +88,6 @@ async function sendChoice(
     }
   }
   return facts;
-}
-
-/** As Promise.all, but if a choice fails, the others are ended first: none writes after the error. */
-async function together(choices: readonly Promise<Collector>[], failing: AbortController): Promise<Collector[]> {
-  try {
-    return await Promise.all(choices);
-  } catch (error) {
-    failing.abort(new SvcError('CANCELLED', 'another choice of this request has failed'));
-    await Promise.allSettled(choices);
-    throw error;
-  }
 }
 
 function endOf(answer: Answer, choices: readonly Collector[], includeUsage: boolean): string {

@@ -1,0 +1,34 @@
+/** `POST /infill`, for editors that complete code with llama-server: whole, or as a stream. */
+import { Collector } from '../../../protocol/collect.ts';
+import { refuseFile } from '../../../protocol/generate.ts';
+import { parseInfill, toInfillAnswer, toInfillChunk } from '../../../protocol/llama-server/infill.ts';
+import { sseData } from '../../../protocol/sse.ts';
+import { renamed } from '../../../protocol/validate.ts';
+import { readJson } from '../body.ts';
+import type { Exchange } from '../exchange.ts';
+import { choicesOf, STREAM, type Events } from '../openai/choices.ts';
+
+export async function infill(exchange: Exchange): Promise<void> {
+  const { request, isWarmUp, stream, formatNames } = parseInfill(await readJson(exchange));
+  refuseFile(request);
+  const { all } = choicesOf(exchange, [request], 1, formatNames);
+  const [events] = all as [Events];
+  const { reply } = exchange;
+  try {
+    if (!stream) {
+      const answer = await Collector.of(events);
+      reply.json(200, toInfillAnswer(answer, isWarmUp ? '' : answer.text));
+      return;
+    }
+    reply.stream(STREAM);
+    const facts = new Collector();
+    for await (const event of events) {
+      facts.note(event);
+      if (event.type === 'text' && !isWarmUp) await reply.write(sseData(toInfillChunk(event.text)));
+    }
+    await reply.write(sseData(toInfillAnswer(facts, '')));
+    reply.end();
+  } catch (error) {
+    throw renamed(error, 'suffix', 'input_suffix');
+  }
+}

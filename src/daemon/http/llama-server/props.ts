@@ -1,0 +1,30 @@
+/** `GET /health` and `GET /props`, for clients of llama-server. */
+import { SvcError } from '../../../protocol/errors.ts';
+import { toProps } from '../../../protocol/llama-server/props.ts';
+import type { Exchange } from '../exchange.ts';
+import { modelNamed } from '../openai/models.ts';
+
+/** Readiness, like `/readyz`, in llama-server's two bodies. */
+export function llamaHealth({ reply, services }: Exchange): void {
+  reply.setHeader('cache-control', 'no-store');
+  if (services.ready().status === 'ready') {
+    reply.json(200, { status: 'ok' });
+    return;
+  }
+  reply.setHeader('retry-after', '1');
+  reply.json(503, { error: { code: 503, message: 'svc is not ready', type: 'unavailable_error' } });
+}
+
+/** `?model=NAME`: another model than the default one. */
+export async function props({ query, reply, services }: Exchange): Promise<void> {
+  const name = query.get('model') ?? 'default';
+  const model = modelNamed(name, await services.models());
+  if (model === undefined) {
+    throw new SvcError('MODEL_NOT_FOUND', `no model is named '${name}'`, {
+      hint: 'see GET /v1/models or `svc model list`',
+      param: 'model',
+    });
+  }
+  const { version } = services.health();
+  reply.json(200, toProps(model, await services.defaultsOf(model), { slots: services.slots, version }));
+}

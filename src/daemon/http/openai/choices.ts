@@ -1,0 +1,75 @@
+/** Several answers of one request, for OpenAI's chat completions and its legacy completions. */
+import type { Collector } from '../../../protocol/collect.ts';
+import { SvcError } from '../../../protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../../protocol/generate.ts';
+import { toOpenAiError } from '../../../protocol/openai/chat-response.ts';
+import type { OpenAiFormat } from '../../../protocol/openai/response-format.ts';
+import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/sse.ts';
+import { renamed } from '../../../protocol/validate.ts';
+import { contextOf, type Exchange } from '../exchange.ts';
+import type { StreamFormat } from '../reply.ts';
+
+export type Events = AsyncIterable<RouteEvent | GenerateEvent>;
+
+export const STREAM: StreamFormat = {
+  contentType: SSE_CONTENT_TYPE,
+  heartbeat: SSE_HEARTBEAT,
+  encodeError: (error, id) => sseData(toOpenAiError(error, id)),
+};
+
+export interface Choices {
+  /** Those of the first request first. */
+  readonly all: readonly Events[];
+  /** Ends all of them. */
+  readonly failing: AbortController;
+}
+
+/**
+ * `count` answers to each request. They share a prompt through the prefix cache. `names`: of the `format` field, for
+ * errors.
+ */
+export function choicesOf(
+  exchange: Exchange,
+  requests: readonly GenerateRequest[],
+  count: number,
+  names: OpenAiFormat['names'] | null,
+): Choices {
+  const failing = new AbortController();
+  const context = contextOf(exchange);
+  const isOne = requests.length * count === 1;
+  const signal = isOne ? context.signal : AbortSignal.any([context.signal, failing.signal]);
+  const all = requests.flatMap((request) =>
+    Array.from({ length: count }, (_, index) => {
+      const events = exchange.services.router.route(ofChoice(request, index), { ...context, signal });
+      return names === null ? events : inTheirWords(events, names);
+    }),
+  );
+  return { all, failing };
+}
+
+/** As llama-server: with a seed, the choices have it and those after it. */
+function ofChoice(request: GenerateRequest, index: number): GenerateRequest {
+  const { sampling } = request;
+  if (index === 0 || sampling.seed === undefined) return request;
+  return { ...request, sampling: { ...sampling, seed: (sampling.seed + index) % 2 ** 32 } };
+}
+
+/** Renames the response format in errors to the caller's field names. */
+async function* inTheirWords(events: Events, { ours, theirs }: OpenAiFormat['names']): Events {
+  try {
+    yield* events;
+  } catch (error) {
+    throw renamed(error, ours, theirs);
+  }
+}
+
+/** As Promise.all, but if a choice fails, the others are ended first: none writes after the error. */
+export async function together(choices: readonly Promise<Collector>[], failing: AbortController): Promise<Collector[]> {
+  try {
+    return await Promise.all(choices);
+  } catch (error) {
+    failing.abort(new SvcError('CANCELLED', 'another choice of this request has failed'));
+    await Promise.allSettled(choices);
+    throw error;
+  }
+}

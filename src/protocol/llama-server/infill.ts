@@ -1,0 +1,119 @@
+/**
+ * `POST /infill`: converts llama-server's format, which editors use to complete code, to a request with a gap, and the
+ * answer to its response. Fields are treated as in openai/chat-request.ts.
+ *
+ * Ignored, because they change only how llama-server computes or what it repeats: `cache_prompt`, `id_slot`,
+ * `response_fields`, `timings_per_token`. Ignored although they could change the answer, because editors always send
+ * them: `samplers` (the order is fixed), `t_max_prompt_ms`, `t_max_predict_ms` and `n_indent` (limits of an answer that
+ * the editor can end itself).
+ */
+import * as v from 'valibot';
+import type { Collector } from '../collect.ts';
+import { LIMITS } from '../limits.ts';
+import type { FinishEvent, GenerateRequest } from '../generate.ts';
+import { given } from '../given.ts';
+import { routedOf, toFinishReason } from '../openai/chat-response.ts';
+import { formatOf, type OpenAiFormat } from '../openai/response-format.ts';
+import { readFields, sharedRequest, SHARED_FIELDS, type Unsupported } from '../openai/shared-fields.ts';
+import { parse } from '../validate.ts';
+
+export interface InfillCall {
+  readonly request: GenerateRequest;
+  /** The prompt is only computed, so that the next request finds it in the prefix cache. */
+  readonly isWarmUp: boolean;
+  readonly stream: boolean;
+  /** Caller's name of the `format` field, for errors; null: no format. */
+  readonly formatNames: OpenAiFormat['names'] | null;
+}
+
+export const InfillSchema = v.object({
+  ...SHARED_FIELDS,
+  input_prefix: v.string(),
+  input_suffix: v.string(),
+  input_extra: v.exactOptional(
+    v.pipe(
+      v.array(v.object({ filename: v.exactOptional(v.string(), 'tmp'), text: v.string() })),
+      v.maxLength(LIMITS.infillFiles),
+    ),
+    [],
+  ),
+  prompt: v.exactOptional(v.string(), ''),
+  /** Negative: no limit. */
+  n_predict: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(-2), v.maxValue(LIMITS.maxTokens)), -1),
+});
+
+/** Throws INVALID_REQUEST with `param`. */
+export function parseInfill(body: unknown): InfillCall {
+  const fields = readFields(body, UNSUPPORTED);
+  const call = parse(InfillSchema, fields);
+  const format = formatOf(fields);
+  return {
+    request: {
+      ...sharedRequest(call, fields),
+      messages: [],
+      raw: {
+        text: call.prompt,
+        infill: { prefix: call.input_prefix, suffix: call.input_suffix, extra: call.input_extra },
+      },
+      ...given({
+        max_tokens: call.n_predict < 0 ? undefined : Math.max(1, call.n_predict),
+        format: format?.format,
+      }),
+    },
+    isWarmUp: call.n_predict === 0,
+    stream: call.stream,
+    formatNames: format?.names ?? null,
+  };
+}
+
+const isOne = (value: unknown): boolean => value === 1;
+const isZero = (value: unknown): boolean => value === 0;
+const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupported>([
+  ['n', [isOne, 'must be 1']],
+  ['n_probs', [isZero, 'is not supported: use logprobs of /v1/completions']],
+]);
+
+/** The whole answer, or the last event of a stream, which has no more text. */
+export function toInfillAnswer(answer: Collector, content: string): object {
+  const { start, finish } = answer;
+  const { usage } = finish;
+  const reason = toFinishReason(finish);
+  return {
+    index: 0,
+    content,
+    stop: true,
+    model: start.model,
+    ...(usage === null
+      ? {}
+      : {
+          tokens_predicted: usage.output_tokens,
+          tokens_evaluated: usage.input_tokens,
+          tokens_cached: usage.cached_tokens,
+          truncated: (usage.truncated_tokens ?? 0) > 0,
+        }),
+    // Whether the model or a stop string has ended an answer is not known.
+    ...(reason === 'length' ? { stop_type: 'limit' } : {}),
+    ...routedOf(answer),
+    timings: timingsOf(finish),
+  };
+}
+
+export function toInfillChunk(content: string): object {
+  return { index: 0, content, stop: false };
+}
+
+/** Under llama-server's names, in milliseconds and tokens. */
+function timingsOf({ usage, timings }: FinishEvent): object {
+  const { queue_ms, ttft_ms, total_ms, tokens_per_second } = timings;
+  return {
+    ...(usage === null
+      ? {}
+      : {
+          prompt_n: usage.input_tokens - usage.cached_tokens,
+          cache_n: usage.cached_tokens,
+          predicted_n: usage.output_tokens,
+        }),
+    ...(ttft_ms === null ? {} : { prompt_ms: ttft_ms - queue_ms, predicted_ms: total_ms - ttft_ms }),
+    ...(tokens_per_second === null ? {} : { predicted_per_second: tokens_per_second }),
+  };
+}

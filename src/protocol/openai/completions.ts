@@ -1,0 +1,197 @@
+/**
+ * `POST /v1/completions`, OpenAI's legacy API: converts its format to requests with raw prompts, one for each prompt,
+ * and the answers to its response. Fields are treated as in chat-request.ts.
+ */
+import * as v from 'valibot';
+import type { Collector } from '../collect.ts';
+import { GenerateRequestSchema, LIMITS, type GenerateRequest, type RawPrompt } from '../generate.ts';
+import { given } from '../given.ts';
+import { TokenSchema } from '../tokenize.ts';
+import { routedOf, toFinishReason, truncatedOf, type Answer } from './chat-response.ts';
+import type { LegacyLogprobs } from './legacy-logprobs.ts';
+import { formatOf, type OpenAiFormat } from './response-format.ts';
+import { readFields, sharedRequest, SHARED_FIELDS, type Unsupported } from './shared-fields.ts';
+import { invalid, parse } from '../validate.ts';
+
+export interface CompletionCall {
+  /** One for each prompt. */
+  readonly requests: readonly CompletionRequest[];
+  /** `n`: number of answers to each prompt. */
+  readonly choices: number;
+  readonly echo: boolean;
+  readonly stream: boolean;
+  /** `stream_options.include_usage`. */
+  readonly includeUsage: boolean;
+  /** Caller's name of the `format` field, for errors; null: no format. */
+  readonly formatNames: OpenAiFormat['names'] | null;
+}
+export type CompletionRequest = GenerateRequest & { readonly raw: RawPrompt };
+
+/** OpenAI's default. */
+const DEFAULT_MAX_TOKENS = 16;
+
+/** Without the prompt, whose size is checked before its parts are. */
+export const CompletionSchema = v.object({
+  ...SHARED_FIELDS,
+  max_tokens: GenerateRequestSchema.entries.max_tokens,
+  logprobs: GenerateRequestSchema.entries.logprobs,
+  echo: v.exactOptional(v.boolean(), false),
+  suffix: v.exactOptional(v.string()),
+  best_of: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1))),
+});
+
+/** Throws INVALID_REQUEST with `param`. */
+export function parseCompletion(body: unknown): CompletionCall {
+  const fields = readFields(body, UNSUPPORTED);
+  const prompts = promptsOf(fields['prompt']);
+  const call = parse(CompletionSchema, fields);
+  const { n, echo, suffix, best_of, logprobs } = call;
+  if (best_of !== undefined && best_of !== n) throw invalid('best_of', 'must be equal to n: no answers are dropped');
+  if (echo && logprobs !== undefined)
+    throw invalid('echo', 'cannot be combined with logprobs: those of a prompt are not computed');
+  if (prompts.length * n > LIMITS.completions)
+    throw invalid('n', `makes more than ${String(LIMITS.completions)} answers together with the prompts`);
+  const format = formatOf(fields);
+  // Absent here, the limit has a default; -1 is none.
+  const isUnlimited = (body as { max_tokens?: unknown }).max_tokens === -1;
+  const shared = {
+    ...sharedRequest(call, fields),
+    messages: [],
+    ...given({
+      max_tokens: isUnlimited ? undefined : (call.max_tokens ?? DEFAULT_MAX_TOKENS),
+      format: format?.format,
+      logprobs,
+    }),
+  };
+  return {
+    requests: prompts.map((prompt) => ({ ...shared, raw: suffix === undefined ? prompt : gapOf(prompt, suffix) })),
+    choices: n,
+    echo,
+    stream: call.stream,
+    includeUsage: call.stream_options?.include_usage ?? false,
+    formatNames: format?.names ?? null,
+  };
+}
+
+/** A text, a list of token ids, or a list of either. */
+function promptsOf(prompt: unknown): RawPrompt[] {
+  if (prompt === undefined) throw invalid('prompt', 'is required');
+  const isOne = typeof prompt === 'string' || (Array.isArray(prompt) && typeof prompt[0] === 'number');
+  if (!isOne && !Array.isArray(prompt)) throw invalid('prompt', 'must be a string or a list');
+  const list: readonly unknown[] = isOne ? [prompt] : (prompt as unknown[]);
+  if (list.length === 0) throw invalid('prompt', 'must have a length of at least 1');
+  if (list.length > LIMITS.completions)
+    throw invalid('prompt', `must have a length of at most ${String(LIMITS.completions)}`);
+  // Counted before they are validated one by one: there may be millions.
+  const tokens = list.reduce<number>((sum, each) => sum + (Array.isArray(each) ? each.length : 0), 0);
+  if (tokens > LIMITS.tokenIds) throw invalid('prompt', `must have at most ${String(LIMITS.tokenIds)} token ids`);
+  return list.map((each, index) => toRaw(each, isOne ? 'prompt' : `prompt[${String(index)}]`));
+}
+
+const TokensSchema = v.pipe(v.array(TokenSchema), v.minLength(1));
+
+function toRaw(prompt: unknown, param: string): RawPrompt {
+  if (typeof prompt === 'string') return { text: prompt };
+  if (!Array.isArray(prompt)) throw invalid(param, 'must be a string or a list of token ids');
+  return { tokens: parse(TokensSchema, prompt, param) };
+}
+
+/** The answer stands between the prompt and the suffix. */
+function gapOf(prompt: RawPrompt, suffix: string): RawPrompt {
+  if (!('text' in prompt)) throw invalid('suffix', 'requires prompts that are texts');
+  return { text: '', infill: { prefix: prompt.text, suffix, extra: [] } };
+}
+
+const isEmptyText = (value: unknown): boolean => value === '';
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+
+const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupported>([
+  ['messages', [isEmptyList, 'are not read here: send them to /v1/chat/completions']],
+  ['tools', [isEmptyList, 'are not supported here: use /v1/chat/completions']],
+  ['prompt_embeds', [isEmptyText, 'are not supported']],
+]);
+
+/** An answer to one of the prompts. */
+export interface CompletionChoice {
+  readonly answer: Collector;
+  /** The prompt if it is to be repeated, else empty. */
+  readonly echo: string;
+  readonly logprobs: LegacyLogprobs | null;
+}
+
+/** `choices`: those of the first prompt first; the route and the timings are those of the first. */
+export function toTextCompletion(head: Answer, choices: readonly CompletionChoice[], perPrompt: number): object {
+  const answers = choices.map(({ answer }) => answer);
+  const [first] = answers as [Collector];
+  const usage = toUsage(answers, perPrompt);
+  return {
+    ...head,
+    model: first.start.model,
+    ...routedOf(first),
+    object: 'text_completion',
+    choices: choices.map(({ answer, echo, logprobs }, index) => ({
+      index,
+      text: echo + answer.text,
+      logprobs,
+      finish_reason: toFinishReason(answer.finish),
+    })),
+    ...(usage === null ? {} : { usage }),
+    ...truncatedOf(first.finish),
+    ...given({ repetition: answers.find(({ finish }) => finish.repetition)?.finish.repetition }),
+    timings: first.finish.timings,
+  };
+}
+
+export function toTextChunk(
+  head: Answer,
+  choice: { readonly index: number; readonly text: string; readonly logprobs: LegacyLogprobs | null },
+  includeUsage: boolean,
+): object {
+  return {
+    ...head,
+    object: 'text_completion',
+    choices: [{ ...choice, finish_reason: null }],
+    // If requested, null in all but the last chunk.
+    ...(includeUsage ? { usage: null } : {}),
+  };
+}
+
+/** The last chunk of a choice. */
+export function toLastTextChunk(head: Answer, index: number, facts: Collector, includeUsage: boolean): object {
+  const { finish } = facts;
+  return {
+    ...head,
+    object: 'text_completion',
+    choices: [{ index, text: '', logprobs: null, finish_reason: toFinishReason(finish) }],
+    ...(includeUsage ? { usage: null } : {}),
+    ...routedOf(facts),
+    ...truncatedOf(finish),
+    ...given({ repetition: finish.repetition }),
+    timings: finish.timings,
+  };
+}
+
+/** The last chunk of a stream whose usage was requested; null: no usage is known. */
+export function toTextUsageChunk(head: Answer, answers: readonly Collector[], perPrompt: number): object | null {
+  const usage = toUsage(answers, perPrompt);
+  return usage === null ? null : { ...head, object: 'text_completion', choices: [], usage };
+}
+
+/** Each prompt counts once, however many choices were made from it. null: the usage of a choice is not known. */
+function toUsage(answers: readonly Collector[], perPrompt: number): object | null {
+  let [input, cached, output] = [0, 0, 0];
+  for (const [index, { finish }] of answers.entries()) {
+    const { usage } = finish;
+    if (usage === null) return null;
+    output += usage.output_tokens;
+    if (index % perPrompt !== 0) continue;
+    input += usage.input_tokens;
+    cached += usage.cached_tokens;
+  }
+  return {
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
+    prompt_tokens_details: { cached_tokens: cached },
+  };
+}

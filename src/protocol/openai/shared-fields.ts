@@ -1,0 +1,98 @@
+/** The fields that OpenAI's chat completions and its legacy completions have in common, and our extensions of both. */
+import * as v from 'valibot';
+import { GenerateRequestSchema, LIMITS, LoraSchema, SamplingSchema, type GenerateRequest } from '../generate.ts';
+import { given } from '../given.ts';
+import { KeepAliveSchema } from '../keep-alive.ts';
+import { invalid, parse } from '../validate.ts';
+
+const { model } = GenerateRequestSchema.entries;
+const bias = v.pipe(v.number(), v.minValue(-100), v.maxValue(100));
+
+/**
+ * The fields that have our name and meaning. `store`: OpenAI stores the answer if true; here false keeps the prompt
+ * out of the prefix cache's disk tier.
+ */
+const SameSchema = v.pick(GenerateRequestSchema, [
+  'truncate',
+  'stop',
+  'repetition_guard',
+  'route',
+  'fallback',
+  'priority',
+  'context_length',
+  'store',
+]);
+
+/** Entries of a schema. */
+export const SHARED_FIELDS = {
+  model,
+  /** Keys are token ids as strings, since JSON keys are strings. */
+  logit_bias: v.exactOptional(
+    v.pipe(v.record(v.pipe(v.string(), v.regex(/^\d{1,10}$/)), bias), v.maxEntries(LIMITS.logitBias)),
+  ),
+  ...SameSchema.entries,
+  /** A number is the place of an adapter in the model's list, as in llama-server. */
+  lora: v.exactOptional(
+    v.pipe(
+      v.array(
+        v.object({
+          id: v.union([LoraSchema.entries.id, v.pipe(v.number(), v.integer(), v.minValue(0))]),
+          scale: LoraSchema.entries.scale,
+        }),
+      ),
+      v.maxLength(LIMITS.lora),
+    ),
+  ),
+  n: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.choices)), 1),
+  keep_alive: KeepAliveSchema,
+  stream: v.exactOptional(v.boolean(), false),
+  stream_options: v.exactOptional(v.looseObject({ include_usage: v.exactOptional(v.boolean(), false) })),
+};
+type Shared = v.InferOutput<v.ObjectSchema<typeof SHARED_FIELDS, undefined>>;
+
+/** Of a field that is refused by name, unless its value asks for nothing. */
+export type Unsupported = readonly [asksNothing: (value: unknown) => boolean, what: string];
+
+/**
+ * Copy of the body without the fields whose value means "absent", ready for the schemas. Throws INVALID_REQUEST for
+ * the unsupported fields.
+ */
+export function readFields(body: unknown, unsupported: ReadonlyMap<string, Unsupported>): Record<string, unknown> {
+  const fields = withoutAbsent(body);
+  for (const [name, [asksNothing, what]] of unsupported) {
+    if (fields[name] !== undefined && !asksNothing(fields[name])) throw invalid(name, what);
+  }
+  if (typeof fields['stop'] === 'string') fields['stop'] = [fields['stop']];
+  if (Array.isArray(fields['logit_bias']))
+    throw invalid('logit_bias', 'must be an object that maps token ids to biases');
+  return fields;
+}
+
+/** `call`: `fields` after their validation. */
+export function sharedRequest(
+  call: Shared,
+  fields: Readonly<Record<string, unknown>>,
+): Omit<GenerateRequest, 'messages'> {
+  const { logit_bias: _, ...plain } = fields;
+  const biases = call.logit_bias === undefined ? undefined : Object.entries(call.logit_bias);
+  return {
+    ...parse(SameSchema, call),
+    sampling: {
+      ...parse(SamplingSchema, plain),
+      ...(biases === undefined ? {} : { logit_bias: biases.map(([id, value]) => [Number(id), value]) }),
+    },
+    ...given({
+      model: call.model === 'default' ? undefined : call.model,
+      lora: call.lora?.map(({ id, scale }) => ({ id: String(id), scale })),
+      keep_alive_seconds: call.keep_alive,
+    }),
+  };
+}
+
+function withoutAbsent(body: unknown): Record<string, unknown> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw invalid(undefined, 'must be a JSON object');
+  const says = ([name, value]: [string, unknown]): boolean =>
+    value !== null && !(value === -1 && (name === 'seed' || name === 'max_tokens' || name === 'max_completion_tokens'));
+  return Object.fromEntries(Object.entries(body).filter(says));
+}
