@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import { addKey } from '../../../src/home/key-file.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
 import { makeHome, type Home } from '../../support/home.ts';
+import { png, projectorPath } from '../../support/media-files.ts';
 import { modelPath } from '../../support/native-engine.ts';
 import { svc } from '../../support/svc.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -32,6 +33,8 @@ test.before(async () => {
     ['vectors', 'tiny-bert'],
   ] as const)
     assert.is((await svc(['model', 'add', modelPath(file), '--name', name], { home })).code, 0);
+  const sees = ['model', 'add', modelPath('tiny-llama'), '--name', 'sees', '--projector', projectorPath('clip')];
+  assert.is((await svc(sees, { home })).code, 0);
   const copied = ['model', 'add', modelPath('tiny-gemma'), '--copy', '--name', 'stored'];
   assert.is((await svc(copied, { home })).code, 0);
   const { key } = await addKey(join(home.dir, 'data', 'keys.json'), 'deploy', 'admin');
@@ -180,6 +183,28 @@ test('a prompt is answered whole and as a stream; raw prompts are refused by nam
   const { status_code, error } = await failure(client.generate({ ...asked, raw: true }));
   assert.is(status_code, 400);
   assert.match(error, /^raw is not supported/);
+});
+
+test('pictures are seen by a model with a projector, and refused by name by others', async () => {
+  const picture = png(100, 60, (x, y) => [255, x * 2, y * 3]);
+  const seen = [{ role: 'user', content: 'What?', images: [new Uint8Array(picture)] }];
+  const ask = async (model: string, turns: typeof seen) => await client.chat({ model, messages: turns, options: FEW });
+  const blind = await client.chat({ model: 'sees', messages: [{ role: 'user', content: 'What?' }], options: FEW });
+  const { message, prompt_eval_count } = await ask('sees', seen);
+  assert.ok(message.content.length > 0);
+  assert.ok(prompt_eval_count > blind.prompt_eval_count);
+  const prompted = await client.generate({
+    model: 'sees',
+    prompt: 'What?',
+    images: [picture.toString('base64')],
+    options: FEW,
+  });
+  assert.is(prompted.response, message.content);
+  const refused = await failure(ask('plain', [{ role: 'user', content: 'What?', images: [new Uint8Array(picture)] }]));
+  assert.is(refused.status_code, 400);
+  assert.match(refused.error, /^messages\[0\]\.images\[0\]/);
+  const damaged = [{ role: 'user', content: 'What?', images: [new Uint8Array(8)] }];
+  assert.match((await failure(ask('sees', damaged))).error, /^messages\[0\]\.images\[0\] must be base64/);
 });
 
 test('embeddings of one and several texts', async () => {
