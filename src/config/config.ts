@@ -16,6 +16,7 @@ import { readTextSync } from '../files/open-file.ts';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
+import { address, addressOf } from './address.ts';
 import { catalogue } from './catalogue.ts';
 import { variable, type Variable } from '../process/environment.ts';
 import type { Paths } from '../home/paths.ts';
@@ -40,6 +41,10 @@ export const ConfigSchema = section({
     host: v.exactOptional(text, '127.0.0.1'),
     /** 0: any free port. */
     port: v.exactOptional(wholeNumber(0, 65_535), 7118),
+  }),
+  ollama: optionalSection({
+    /** Second HTTP listener, where Ollama's clients look for it. null: none. */
+    listen: v.exactOptional(v.nullable(address), null),
   }),
   models: ModelsSchema,
   engine: optionalSection({
@@ -251,12 +256,10 @@ function withEnvironment(config: Config): Config {
 }
 
 /** `host:port`, `[v6]:port`, as the two settings of a section. */
-function addressIn(section: string, address: string, name: Variable, example: string): Record<string, unknown> {
-  const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(address);
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3]);
-  if (host !== undefined && port <= 65_535) return { [`${section}.host`]: host, [`${section}.port`]: port };
-  throw new SvcError('CONFIG_INVALID', `${name} must be host:port, not ${address}`, {
+function addressIn(section: string, text: string, name: Variable, example: string): Record<string, unknown> {
+  const parsed = addressOf(text);
+  if (parsed !== undefined) return { [`${section}.host`]: parsed.host, [`${section}.port`]: parsed.port };
+  throw new SvcError('CONFIG_INVALID', `${name} must be host:port, not ${text}`, {
     hint: `for example ${name}=${example}; port 0 means any free port`,
   });
 }

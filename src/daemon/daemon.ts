@@ -5,6 +5,7 @@
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backend } from '../backends/backend.ts';
+import { parseAddress } from '../config/address.ts';
 import type { Config } from '../config/config.ts';
 import { modelNamesIn } from '../config/model-settings.ts';
 import { KeysSeen } from '../home/keys-seen.ts';
@@ -15,6 +16,7 @@ import type { Logger } from '../log/log.ts';
 import { modelDefaults } from '../models/gguf/model-defaults.ts';
 import { ERRORS, SvcError } from '../protocol/errors.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
+import { given } from '../protocol/given.ts';
 import type { ModelNames } from '../protocol/model/settings.ts';
 import type {
   CheckStatus,
@@ -53,6 +55,7 @@ import { Keys } from './keys.ts';
 import { listen } from './listeners.ts';
 import { becomeTheDaemon, bindAgain } from './lock.ts';
 import { Metrics } from './metrics.ts';
+import { Shelf, type ShelfOptions } from './models/shelf.ts';
 import { Monitor } from './monitor.ts';
 import { conditionOf, type CloudProviders } from './providers.ts';
 import { Reloader } from './reload.ts';
@@ -88,6 +91,8 @@ export interface DaemonParts {
   readonly inherited?: InheritedSockets;
   readonly serviceManager?: ServiceManager;
   readonly store: Store;
+  /** The installed models, without the names that the config gives them. */
+  readonly installed: ShelfOptions['installed'];
   readonly local: LocalEngines;
   readonly backends: ReadonlyMap<string, Backend>;
   readonly providers: CloudProviders;
@@ -113,6 +118,8 @@ export class Daemon implements Services {
   readonly #monitor: Monitor;
   readonly #reloader: Reloader;
   readonly #http: Server;
+  /** Second HTTP listener, where Ollama's clients look for it. null: not configured. */
+  readonly #ollama: Server | null;
   readonly #control: Server;
   readonly #grpc: GrpcListener;
   readonly #ending = new AbortController();
@@ -122,7 +129,10 @@ export class Daemon implements Services {
   readonly healthFeed = new HealthFeed();
   readonly access: Keys;
   readonly metrics: Metrics;
+  readonly shelf: Shelf;
   #identity: Identity;
+  /** Address of the listener for Ollama's clients, as bound. */
+  #ollamaAddress: string | null = null;
   #file: OwnDaemonFile | null = null;
   /** Error of the last attempt to load the default model; null once it is loaded. */
   #loadFailure: SvcError | null = null;
@@ -176,7 +186,14 @@ export class Daemon implements Services {
       this.metrics.answerEnded(outcome);
       await parts.budgets.answered(toUsage(outcome));
     });
+    this.shelf = new Shelf({
+      ...parts,
+      models: async () => await this.models(),
+      unload: async (model) => await this.unload(model),
+      reload: () => void this.reload(),
+    });
     this.#http = createListener({ services: this, control: false });
+    this.#ollama = config.ollama.listen === null ? null : createListener({ services: this, control: false });
     this.#control = createListener({ services: this, control: true });
     this.#grpc = new GrpcListener(this);
   }
@@ -344,7 +361,7 @@ export class Daemon implements Services {
         this.#parts.inherited?.control,
       );
     } catch (error) {
-      for (const server of [this.#control, this.#http, this.#grpc.server]) server.close();
+      for (const server of [...this.#httpServers(), this.#grpc.server]) server.close();
       throw error;
     }
   }
@@ -365,6 +382,8 @@ export class Daemon implements Services {
       this.#identity = { ...this.#identity, http };
       const grpc = await listen(this.#grpc.server, 'grpc', config.grpc, hasKeys);
       this.#identity = { ...this.#identity, grpc };
+      if (this.#ollama !== null && config.ollama.listen !== null)
+        this.#ollamaAddress = await listen(this.#ollama, 'ollama', parseAddress(config.ollama.listen), hasKeys);
     } catch (error) {
       const { code, message } = SvcError.from(error);
       log.fatal({ err: error }, 'cannot start');
@@ -375,7 +394,8 @@ export class Daemon implements Services {
     await file.begin(this.#identity);
 
     const { pid, version, http, grpc, socket } = this.#identity;
-    log.info({ pid, version, node: process.versions.node, mode, http, grpc, socket }, 'started');
+    const addresses = { http, grpc, ...given({ ollama: this.#ollamaAddress ?? undefined }), socket };
+    log.info({ pid, version, node: process.versions.node, mode, ...addresses }, 'started');
     if (process.getuid?.() === 0) log.warn('svc runs as root and needs no privileges: run it as an ordinary user');
     if (lastExit !== null && lastExit.code !== 0) {
       log.warn({ last_exit: lastExit }, 'the previous daemon did not exit cleanly');
@@ -392,7 +412,12 @@ export class Daemon implements Services {
 
   #addresses(): string {
     const { http, grpc, socket } = this.#identity;
-    return `http ${http ?? ''}, grpc ${grpc ?? ''}, control socket ${socket}`;
+    const ollama = this.#ollamaAddress === null ? '' : `ollama ${this.#ollamaAddress}, `;
+    return `http ${http ?? ''}, grpc ${grpc ?? ''}, ${ollama}control socket ${socket}`;
+  }
+
+  #httpServers(): Server[] {
+    return [this.#control, this.#http, ...(this.#ollama === null ? [] : [this.#ollama])];
   }
 
   /**
@@ -431,7 +456,7 @@ export class Daemon implements Services {
     await drain({
       router,
       backends: [...backends.values(), ...providers.retiring],
-      servers: [this.#http, this.#control],
+      servers: this.#httpServers(),
       grpc: this.#grpc,
       timeoutMs: drainTimeoutMs,
       hurry: lifecycle.hurry,

@@ -4,9 +4,34 @@ import { once } from 'node:events';
 import { BlockList, isIPv6, type AddressInfo, type ListenOptions, type Server } from 'node:net';
 import { SvcError } from '../protocol/errors.ts';
 
-export type ListenerName = 'http' | 'grpc';
+export type ListenerName = 'http' | 'grpc' | 'ollama';
 
-const LOCAL = { http: 'SVC_HTTP_ADDR=127.0.0.1:7117', grpc: 'SVC_GRPC_ADDR=127.0.0.1:7118' };
+interface Words {
+  /** The setting with the host. */
+  readonly setting: string;
+  /** Command that makes svc listen on this machine only. */
+  readonly local: string;
+  /** Where another port is chosen. */
+  readonly port: string;
+}
+
+const WORDS: Readonly<Record<ListenerName, Words>> = {
+  http: wordsOf('http', 'SVC_HTTP_ADDR', 7117),
+  grpc: wordsOf('grpc', 'SVC_GRPC_ADDR', 7118),
+  ollama: {
+    setting: 'ollama.listen',
+    local: 'svc config set ollama.listen 127.0.0.1:11434',
+    port: 'ollama.listen in the config, or stop that program: 11434 is the port of Ollama itself',
+  },
+};
+
+function wordsOf(section: string, variable: string, port: number): Words {
+  return {
+    setting: `${section}.host`,
+    local: `${variable}=127.0.0.1:${String(port)} svc start`,
+    port: `${section}.port in the config, or ${variable}=127.0.0.1:0 for any free one`,
+  };
+}
 
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
@@ -31,7 +56,7 @@ export async function listen(
   if (inherited !== undefined) return await listenOnInherited(server, name, inherited, hasKeys);
   const { address } = await resolve(name, host);
   if (!hasKeys && !isLoopback(address)) {
-    throw open(`${name}.host ${host}`, `listen on this machine only: \`${LOCAL[name]} svc start\``);
+    throw open(`${WORDS[name].setting} ${host}`, `listen on this machine only: \`${WORDS[name].local}\``);
   }
   await bind(server, { port, host: address }, name, formatAddress(address, port));
   return formatAddress(address, (server.address() as AddressInfo).port);
@@ -75,8 +100,8 @@ async function resolve(name: ListenerName, host: string): Promise<{ address: str
   try {
     return await lookup(host);
   } catch (error) {
-    throw new SvcError('CONFIG_INVALID', `${name}.host ${host} cannot be resolved`, {
-      hint: `set ${name}.host to 127.0.0.1 or ::1`,
+    throw new SvcError('CONFIG_INVALID', `${WORDS[name].setting} ${host} cannot be resolved`, {
+      hint: `set ${WORDS[name].setting} to 127.0.0.1 or ::1`,
       cause: error,
     });
   }
@@ -91,7 +116,7 @@ function cannotBind(error: unknown, name: ListenerName, address: string): SvcErr
         ? `no permission to listen on ${address}`
         : `cannot listen on ${address}: ${message}`;
   return new SvcError('CONFIG_INVALID', what, {
-    hint: `choose another port: ${name}.port in the config, or SVC_${name.toUpperCase()}_ADDR=127.0.0.1:0 for any free one`,
+    hint: `choose another port: ${WORDS[name].port}`,
     cause: error,
   });
 }

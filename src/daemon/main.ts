@@ -101,6 +101,7 @@ async function run({ logFile, ...base }: Base): Promise<number> {
     modelsDir,
     inherited: takeInheritedSockets(log),
     store,
+    installed,
     local,
     backends,
     providers,

@@ -11,6 +11,7 @@ import type {
 } from '../protocol/records.ts';
 import type { KeyScope } from '../protocol/keys.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
+import type { CreateRequest, ModelDescription } from '../protocol/ollama/models.ts';
 import type {
   DrainRecord,
   LoadEvent,
@@ -48,6 +49,25 @@ export interface ListenerMetrics {
   page(scope: KeyScope): Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
+/** The models of this machine, for those who describe, name and remove them. */
+export interface ModelShelf {
+  /** Reads the header of the model's file. Throws MODEL_NOT_FOUND, MODEL_INVALID. */
+  describe(model: ModelRecord): Promise<ModelDescription>;
+  /** Gives `model` a further name, which stays when the first is removed. Throws INVALID_REQUEST, CANNOT_WRITE. */
+  copy(model: ModelRecord, name: string): Promise<void>;
+  /** As `svc model rm --yes`. Throws INVALID_REQUEST for the built-in model, BUSY while it is in use, CANNOT_WRITE. */
+  remove(model: ModelRecord): Promise<void>;
+  /**
+   * As `svc model create`: makes a name with settings from `model`. Resolves with what was skipped, and why. Throws
+   * INVALID_REQUEST, CANNOT_WRITE.
+   */
+  create(
+    name: string,
+    model: ModelRecord,
+    settings: Pick<CreateRequest, 'parameters'> & { readonly system?: string },
+  ): Promise<readonly string[]>;
+}
+
 export interface Services {
   readonly log: Logger;
   /** Log lines of failed requests. */
@@ -67,6 +87,7 @@ export interface Services {
   defaultsOf(model: ModelRecord): Promise<ModelDefaults>;
   /** Answers that an engine computes at the same time. */
   readonly slots: number;
+  readonly shelf: ModelShelf;
   providers(): readonly ProviderRecord[];
   /** Asks the provider for its models. Throws NOT_FOUND, or the provider's error. */
   providerModels(provider: string, signal: AbortSignal): Promise<readonly string[]>;

@@ -9,7 +9,19 @@ export const HTTP_ROUTES = {
   readyz: '/readyz',
   health: '/v1/runtime/health',
   metrics: '/metrics',
+  ollamaRoot: '/',
+  ollamaVersion: '/api/version',
+  ollamaTags: '/api/tags',
+  ollamaPs: '/api/ps',
+  ollamaShow: '/api/show',
+  ollamaChat: '/api/chat',
+  ollamaGenerate: '/api/generate',
+  ollamaEmbed: '/api/embed',
+  ollamaEmbeddings: '/api/embeddings',
   ollamaPull: '/api/pull',
+  ollamaCopy: '/api/copy',
+  ollamaCreate: '/api/create',
+  ollamaDelete: '/api/delete',
   chatCompletions: '/v1/chat/completions',
   transcriptions: '/v1/audio/transcriptions',
   embeddings: '/v1/embeddings',
@@ -68,6 +80,11 @@ export interface LoadWishes {
   readonly keep_alive_seconds?: number;
   /** true: never evicted for memory. */
   readonly pin?: boolean;
+  /**
+   * true: as after a request that names the model: it stays for its own keep-alive, unless `keep_alive_seconds` is
+   * given, and is not restarted after a crash.
+   */
+  readonly briefly?: boolean;
 }
 
 export interface DrainRecord {

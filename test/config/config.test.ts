@@ -33,6 +33,7 @@ test('without a file, with an empty file or an empty object, the defaults hold',
   const defaults = loadConfig({ configFile });
   assert.equal(defaults.http, { host: '127.0.0.1', port: 7117, allowed_hosts: [] });
   assert.equal(defaults.grpc, { host: '127.0.0.1', port: 7118 });
+  assert.equal(defaults.ollama, { listen: null });
   assert.equal(defaults.engine, {
     stall_timeout_seconds: 60,
     queue_limit: 256,
@@ -44,6 +45,15 @@ test('without a file, with an empty file or an empty object, the defaults hold',
   for (const text of ['', '  \n', '// nothing yet\n', '{}', '\uFEFF{}']) {
     writeFileSync(configFile, text);
     assert.equal(loadConfig({ configFile }), defaults);
+  }
+});
+
+test('ollama.listen is an address, or null', () => {
+  for (const listen of ['127.0.0.1:11434', '[::1]:0', 'localhost:1', null])
+    assert.equal(parseConfig(JSON.stringify({ ollama: { listen } })).config.ollama, { listen });
+  for (const listen of ['11434', '127.0.0.1', ':1', '127.0.0.1:70000', '', 7, true]) {
+    const [problem] = parseConfig(JSON.stringify({ ollama: { listen } })).problems;
+    assert.match(problem?.message ?? '', /^"ollama\.listen" must be host:port/, String(listen));
   }
 });
 

@@ -116,6 +116,7 @@ async function main(): Promise<number> {
     log,
     lifecycle,
     store: { list: () => Promise.resolve([TINY]), find: () => Promise.resolve(TINY) },
+    installed: { remove: () => Promise.resolve() },
     local,
     backends,
     providers,

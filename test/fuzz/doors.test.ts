@@ -12,6 +12,10 @@ import { RerankRequestSchema } from '../../src/protocol/rerank.ts';
 import { InfillSchema } from '../../src/protocol/llama-server/infill.ts';
 import { DetokenizeSchema, TokenizeSchema } from '../../src/protocol/llama-server/tokenize.ts';
 import { CompletionSchema } from '../../src/protocol/openai/completions.ts';
+import { OllamaChatSchema } from '../../src/protocol/ollama/chat-request.ts';
+import { OllamaEmbedSchema } from '../../src/protocol/ollama/embed.ts';
+import { OllamaGenerateSchema } from '../../src/protocol/ollama/generate-request.ts';
+import { CopySchema, CreateSchema, NamedModelSchema } from '../../src/protocol/ollama/models.ts';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { fuzzDoor } from './doors/campaign.ts';
 import { DOORS, type Door } from './doors/doors.ts';
@@ -29,13 +33,13 @@ for (const door of DOORS) {
   });
 }
 
-test('every POST route and every field of its requests is fuzzed', () => {
+test('every POST and DELETE route and every field of its requests is fuzzed', () => {
   const bodiesOf = (path: string): string[] =>
     BODIES.filter((body) => body.path === path).flatMap(({ value }) => Object.keys(value));
   const fieldsOf = (path: string): Set<string> =>
     new Set(path === HTTP_ROUTES.transcriptions ? FIELD_NAMES : bodiesOf(path));
   for (const { method, path } of [...PUBLIC, ...CONTROL])
-    if (method === 'POST') assert.ok(fieldsOf(path).size > 0 || path === CONTROL_ROUTES.reload, path);
+    if (method !== 'GET') assert.ok(fieldsOf(path).size > 0 || path === CONTROL_ROUTES.reload, path);
   // Over HTTP `keep_alive` and `max_tokens_per_doc` stand for two of our fields, and connections for the deadline.
   const others = ['keep_alive_seconds', 'timeout_ms', 'max_document_tokens'];
   const missing = (path: string, ...schemas: { readonly entries: object }[]): string[] =>
@@ -45,6 +49,14 @@ test('every POST route and every field of its requests is fuzzed', () => {
   assert.equal(missing(HTTP_ROUTES.transcriptions, TranscriptionFieldsSchema), []);
   for (const [path, ...schemas] of [
     [HTTP_ROUTES.embeddings, EmbeddingsFieldsSchema, EmbedRequestSchema],
+    [HTTP_ROUTES.ollamaChat, OllamaChatSchema],
+    [HTTP_ROUTES.ollamaGenerate, OllamaGenerateSchema],
+    [HTTP_ROUTES.ollamaEmbed, OllamaEmbedSchema],
+    [HTTP_ROUTES.ollamaEmbeddings, OllamaEmbedSchema],
+    [HTTP_ROUTES.ollamaShow, NamedModelSchema],
+    [HTTP_ROUTES.ollamaCopy, CopySchema],
+    [HTTP_ROUTES.ollamaCreate, CreateSchema],
+    [HTTP_ROUTES.ollamaDelete, NamedModelSchema],
     [HTTP_ROUTES.rerank, RerankFieldsSchema, RerankRequestSchema],
     [HTTP_ROUTES.completions, CompletionSchema, SamplingSchema],
     [HTTP_ROUTES.tokenize, TokenizeSchema],

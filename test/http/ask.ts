@@ -32,6 +32,9 @@ export async function open(
   { method, headers, body, signal }: AskOptions = {},
 ): Promise<IncomingMessage> {
   const json = typeof body === 'object' && !Buffer.isBuffer(body);
+  const sent = json ? JSON.stringify(body) : body;
+  // Node sends the body of a DELETE without its length.
+  const length = method === 'DELETE' && sent !== undefined ? String(Buffer.byteLength(sent)) : undefined;
   const target: RequestOptions =
     'socketPath' in to && to.socketPath !== '' ? { socketPath: to.socketPath } : { ...to, socketPath: undefined };
   const req = request({
@@ -39,11 +42,15 @@ export async function open(
     ...target,
     path,
     method: method ?? (body === undefined ? 'GET' : 'POST'),
-    headers: { ...(json ? { 'content-type': 'application/json' } : {}), ...headers },
+    headers: {
+      ...(json ? { 'content-type': 'application/json' } : {}),
+      ...given({ 'content-length': length }),
+      ...headers,
+    },
     agent: false,
     ...given({ signal }),
   });
-  req.end(json ? JSON.stringify(body) : body);
+  req.end(sent);
   // A server that answers early may close while the body is still being sent.
   const [res] = (await once(req, 'response')) as [IncomingMessage];
   req.on('error', () => undefined);

@@ -93,15 +93,19 @@ test('keys are accepted as Bearer, as x-api-key, or both', async () => {
   }
 });
 
-test('administration is not served over TCP, except pulling, which needs an admin key', async () => {
+test('administration is not served over TCP, except changes of the models, which need an admin key', async () => {
   assert.equal(
-    PUBLIC.filter(({ scope, path }) => /^admin/.test(scope) || path.startsWith('/control')).map(({ path }) => path),
-    ['/api/pull'],
+    PUBLIC.filter(({ scope, path }) => scope === 'admin' || path.startsWith('/control')),
+    [],
+  );
+  assert.equal(
+    PUBLIC.filter(({ scope }) => scope === 'admin_key').map(({ path }) => path),
+    ['/api/pull', '/api/copy', '/api/create', '/api/delete'],
   );
   assert.ok(CONTROL.every(({ scope }) => scope === 'admin'));
   assert.equal(
     PUBLIC.filter(({ scope }) => scope === 'none' || scope === 'probe').map(({ path }) => path),
-    ['/livez', '/readyz', '/readyz/*'],
+    ['/livez', '/readyz', '/readyz/*', '/'],
   );
 });
 

@@ -382,7 +382,7 @@ test('an unknown path is 404 in the error format of its API', async () => {
   assert.is((await ask(listener, '/v1/nothing')).json().error.type, 'invalid_request_error');
   assert.is((await ask(listener, '/v1')).json().error.code, 'not_found');
   for (const path of [
-    '/',
+    '//',
     '/v1/runtime',
     '/v1/runtime/x',
     '/v10',

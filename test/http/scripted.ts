@@ -10,7 +10,7 @@ import { createListener, type ListenerLimits } from '../../src/daemon/http/serve
 import { HealthFeed } from '../../src/daemon/health-feed.ts';
 import { FailureLog } from '../../src/daemon/request-log.ts';
 import type { Services } from '../../src/daemon/services.ts';
-import { createLogger } from '../../src/log/log.ts';
+import { createLogger, type Logger } from '../../src/log/log.ts';
 import type { Caller } from '../../src/protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../../src/protocol/embed.ts';
 import { given } from '../../src/protocol/given.ts';
@@ -211,6 +211,7 @@ export interface World {
   ended: string[];
   load: (model: string, signal: AbortSignal) => AsyncIterable<LoadEvent>;
   pull: Services['pull'];
+  shelf: Services['shelf'];
 }
 
 export interface ScriptedOptions {
@@ -244,6 +245,12 @@ function ordinaryWorld(): World {
     pull: async function* () {
       yield { type: 'pulled', model: TINY, fetched_bytes: 0 };
     },
+    shelf: {
+      describe: ({ id }) => Promise.resolve({ metadata: {}, template: null, modelfile: `FROM ${id}`, parameters: [] }),
+      copy: () => Promise.resolve(),
+      remove: () => Promise.resolve(),
+      create: () => Promise.resolve([]),
+    },
   };
 }
 
@@ -254,12 +261,8 @@ const FACTS: Pick<Services, 'models' | 'providers' | 'slots' | 'defaultsOf'> = {
   defaultsOf: () => Promise.resolve({ chat_template: '{{ messages }}', sampling: { top_k: 20 } }),
 };
 
-export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
-  const backend = new ScriptedBackend(options.script ?? hello);
-  const router = new Router(new Map([[backend.name, backend]]));
-  const logged: Record<string, unknown>[] = [];
-  const world = ordinaryWorld();
-  const log = createLogger({
+function loggerInto(logged: Record<string, unknown>[]): Logger {
+  return createLogger({
     level: 'debug',
     destination: {
       write: (line) => void logged.push(JSON.parse(line) as Record<string, unknown>),
@@ -267,6 +270,14 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
       close: () => Promise.resolve(),
     },
   });
+}
+
+export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
+  const backend = new ScriptedBackend(options.script ?? hello);
+  const router = new Router(new Map([[backend.name, backend]]));
+  const logged: Record<string, unknown>[] = [];
+  const world = ordinaryWorld();
+  const log = loggerInto(logged);
   const services: Services = {
     log,
     failures: new FailureLog(log),
@@ -292,6 +303,9 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     },
     status: () => ({ state: 'READY' }) as unknown as StatusRecord,
     ...FACTS,
+    get shelf() {
+      return world.shelf;
+    },
     providerModels: () => Promise.resolve(['small']),
     testProvider: async function* () {
       yield { step: 'key', status: 'ok', endpoint: null, detail: 'none needed', latency_ms: null, code: null };

@@ -154,6 +154,7 @@ async function tellEverything(http: To, control: To): Promise<void> {
   await ask(control, '/control/generate', { body: asked });
   await tellRankers(http, headers);
   await tellTokenizers(http, headers);
+  await tellOllama(http, headers);
   for (const path of [`${CHAT}?key=${KEY}`, `/v1/models/${KEY}`, `/${PROMPT}`, `/readyz/${KEY}`, `/readyz?${PROMPT}`]) {
     await ask(http, path, { headers });
     await ask(http, path, { headers, body: answered });
@@ -198,6 +199,25 @@ async function tellTokenizers(http: To, headers: Record<string, string>): Promis
       await ask(http, path, { headers, body });
   }
   await ask(http, `${HTTP_ROUTES.props}?model=${KEY}`, { headers });
+}
+
+async function tellOllama(http: To, headers: Record<string, string>): Promise<void> {
+  const asked = { model: 'default', stream: false, options: { num_predict: 2 } };
+  for (const [path, body] of [
+    [HTTP_ROUTES.ollamaChat, { ...asked, messages: [{ role: 'system', content: KEY }, ...messages] }],
+    [HTTP_ROUTES.ollamaChat, { ...asked, messages: [{ role: PROMPT, content: KEY }] }],
+    [HTTP_ROUTES.ollamaChat, { ...asked, messages: [{ role: 'user', content: PROMPT, images: [DATA, KEY] }] }],
+    [HTTP_ROUTES.ollamaChat, { ...asked, messages, options: { stop: [PROMPT], seed: KEY } }],
+    [HTTP_ROUTES.ollamaGenerate, { ...asked, prompt: PROMPT, system: KEY }],
+    [HTTP_ROUTES.ollamaGenerate, { ...asked, prompt: { [KEY]: PROMPT } }],
+    [HTTP_ROUTES.ollamaEmbed, { model: 'default', input: [PROMPT, KEY] }],
+    [HTTP_ROUTES.ollamaEmbeddings, { model: KEY, prompt: PROMPT }],
+    [HTTP_ROUTES.ollamaShow, { model: PROMPT }],
+    [HTTP_ROUTES.ollamaCopy, { source: PROMPT, destination: KEY }],
+    [HTTP_ROUTES.ollamaCreate, { model: KEY, from: PROMPT, system: PROMPT }],
+  ] as const)
+    await ask(http, path, { headers, body });
+  await ask(http, HTTP_ROUTES.ollamaDelete, { method: 'DELETE', headers, body: { model: PROMPT } });
 }
 
 async function sendRaw(to: To, text: string): Promise<void> {

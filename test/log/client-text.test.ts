@@ -19,6 +19,12 @@ import { TranscriptionFieldsSchema } from '../../src/protocol/openai/transcripti
 import { ResponseFormatSchema } from '../../src/protocol/openai/response-format.ts';
 import { ChatCompletionSchema } from '../../src/protocol/openai/chat-request.ts';
 import { RerankFieldsSchema } from '../../src/protocol/cohere/rerank.ts';
+import { OllamaChatSchema } from '../../src/protocol/ollama/chat-request.ts';
+import { OllamaEmbedSchema } from '../../src/protocol/ollama/embed.ts';
+import { OllamaGenerateSchema } from '../../src/protocol/ollama/generate-request.ts';
+import { OllamaMessageSchema } from '../../src/protocol/ollama/messages.ts';
+import { CopySchema, CreateSchema, NamedModelSchema } from '../../src/protocol/ollama/models.ts';
+import { OptionsSchema } from '../../src/protocol/ollama/options.ts';
 import { RerankRequestSchema } from '../../src/protocol/rerank.ts';
 import { InfillSchema } from '../../src/protocol/llama-server/infill.ts';
 import { DetokenizeSchema, TokenizeSchema } from '../../src/protocol/llama-server/tokenize.ts';
@@ -171,6 +177,34 @@ function* completionBodies(): Generator<object, void, undefined> {
     yield* bodiesOver(start, [CompletionSchema]);
 }
 
+const OLLAMA = { model: 'default', stream: false, options: { num_predict: 1 } };
+
+/** As bodiesOver, with a model that is there unless its name is planted. */
+function ollamaBodies(start: object, schema: v.GenericSchema): object[] {
+  const isPlanted = (body: object): boolean => JSON.stringify((body as { model?: unknown }).model ?? '').includes(TEXT);
+  const bodies = bodiesOver(start, [schema]);
+  return [start, ...bodies.map((body) => (isPlanted(body) ? body : { ...body, model: 'default' }))];
+}
+
+function* ollamaChatBodies(): Generator<object, void, undefined> {
+  const asked = { ...OLLAMA, messages: HELLO };
+  yield* ollamaBodies(asked, OllamaChatSchema);
+  for (const message of planted(OllamaMessageSchema, TEXT)) {
+    yield { ...asked, messages: [message] };
+    yield { ...asked, messages: [message], route: 'provider:mine' };
+  }
+  for (const images of [[TEXT], [PLAIN], ['iVBORw0KGgo' + PLAIN]])
+    yield { ...asked, messages: [{ role: 'user', content: TEXT, images }] };
+  for (const options of planted(OptionsSchema, TEXT)) yield { ...asked, options };
+}
+
+function* ollamaGenerateBodies(): Generator<object, void, undefined> {
+  const asked = { ...OLLAMA, prompt: 'hi' };
+  yield* ollamaBodies(asked, OllamaGenerateSchema);
+  for (const name of ['template', 'raw', 'suffix', 'context', 'options', 'format'])
+    for (const value of [TEXT, [TEXT], { [TEXT]: TEXT }]) yield { ...asked, [name]: value };
+}
+
 /** Bodies for each route of PUBLIC that has one; the others have forms. */
 const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
   [HTTP_ROUTES.chatCompletions]: chatBodies,
@@ -183,6 +217,25 @@ const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
   [HTTP_ROUTES.rerankV1]: rerankBodies,
   [HTTP_ROUTES.rerankV2]: rerankBodies,
   [HTTP_ROUTES.rerank]: rerankBodies,
+  [HTTP_ROUTES.ollamaChat]: ollamaChatBodies,
+  [HTTP_ROUTES.ollamaGenerate]: ollamaGenerateBodies,
+  [HTTP_ROUTES.ollamaShow]: () => [...ollamaBodies({ model: 'default' }, NamedModelSchema), { model: 7 }],
+  [HTTP_ROUTES.ollamaEmbed]: () => [
+    ...ollamaBodies({ model: 'default', input: [] }, OllamaEmbedSchema),
+    ...ollamaBodies({ model: 'default' }, EmbedRequestSchema),
+  ],
+  [HTTP_ROUTES.ollamaEmbeddings]: () => [
+    ...ollamaBodies({ model: 'default', prompt: '' }, OllamaEmbedSchema),
+    ...[TEXT, [TEXT]].map((prompt) => ({ model: 'default', prompt })),
+  ],
+  [HTTP_ROUTES.ollamaCopy]: () => bodiesOver({ source: 'default', destination: 'a b' }, [CopySchema]),
+  [HTTP_ROUTES.ollamaCreate]: () => [
+    ...bodiesOver({ model: 'a b', from: 'default' }, [CreateSchema]),
+    ...['modelfile', 'template', 'files'].map((name) => ({ model: 'x', from: 'default', [name]: TEXT })),
+    { model: 'x', from: 'default', parameters: { [TEXT]: TEXT } },
+    { model: 'x', from: 'default', parameters: { temperature: TEXT } },
+  ],
+  [HTTP_ROUTES.ollamaDelete]: () => [{ model: TEXT }, { name: TEXT }, { model: [TEXT] }],
   [HTTP_ROUTES.ollamaPull]: () => [{ model: TEXT }, { name: `hf:o/${TEXT}` }, { model: `h:1/o/${TEXT}` }],
 };
 
@@ -216,10 +269,10 @@ test('text in requests over HTTP and the control socket is not logged', async (c
   const { key } = await addKey(join(context.home.dir, 'data', 'keys.json'), 'deploy', 'admin');
   const headers = { 'x-api-key': key };
   for (const { method, path, scope } of PUBLIC) {
-    if (method !== 'POST' || scope !== 'admin_key') continue;
+    if (method === 'GET' || scope !== 'admin_key') continue;
     const bodies = BODIES[path];
     assert.ok(bodies, `no bodies for ${path}`);
-    for (const body of bodies()) await ask({ port }, path, { body, headers });
+    for (const body of bodies()) await ask({ port }, path, { method, body, headers });
   }
   for (const { method, path } of [...PUBLIC, ...CONTROL]) {
     if (method !== 'GET') continue;

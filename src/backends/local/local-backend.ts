@@ -232,7 +232,7 @@ export class LocalBackend implements Backend {
   async *load(
     name: string,
     signal: AbortSignal,
-    { context_length, keep_alive_seconds = -1, pin = false }: LoadWishes = {},
+    { context_length, keep_alive_seconds, pin = false, briefly = false }: LoadWishes = {},
   ): AsyncGenerator<LoadEvent, void, undefined> {
     const model = await this.#findFor(name, signal);
     const engineModel = this.#engineModelOf(model);
@@ -249,15 +249,19 @@ export class LocalBackend implements Backend {
         yield { type: 'progress', fraction: told };
       }
       await ready;
-      engine.keep();
-      lease.keepAlive(toMilliseconds(keep_alive_seconds));
+      if (!briefly || model.default) {
+        engine.keep();
+        lease.keepAlive(toMilliseconds(briefly ? -1 : (keep_alive_seconds ?? -1)));
+      }
       if (pin) lease.pin();
       const { pid, info } = engine;
       if (pid === null || info === null) throw engine.gone();
       yield { type: 'loaded', model: model.id, pid, context_length: info.context_length };
     } finally {
       left.abort(new SvcError('CANCELLED', 'the load was cancelled'));
-      lease.release();
+      const stay = briefly ? (keep_alive_seconds ?? model.settings?.keep_alive) : undefined;
+      const mayShorten = keep_alive_seconds !== undefined || !lease.engine.kept;
+      lease.release(stay === undefined ? undefined : toMilliseconds(stay), mayShorten);
     }
   }
 

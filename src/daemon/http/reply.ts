@@ -7,6 +7,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { SvcError } from '../../protocol/errors.ts';
+import { toOllamaError } from '../../protocol/ollama/error.ts';
 import { toOpenAiError } from '../../protocol/openai/chat-response.ts';
 import { drained } from './drained.ts';
 import { discardBody } from './discard-body.ts';
@@ -125,8 +126,7 @@ export class Reply {
       case 'openai':
         return toOpenAiError(error, this.#id);
       case 'ollama':
-        // Ollama's clients show only this text.
-        return { error: error.hint === undefined ? error.told : `${error.told}; ${error.hint}` };
+        return toOllamaError(error);
       case 'cohere':
         // Cohere's clients read `message`, those of llama-server `error`.
         return { message: error.told, ...toOpenAiError(error, this.#id) };

@@ -14,18 +14,21 @@ import { llamaHealth, props } from './llama-server/props.ts';
 import { applyTemplate, detokenize, tokenize } from './llama-server/tokenize.ts';
 import { metrics } from './metrics.ts';
 import { listModels, showModel } from './openai/models.ts';
+import { ollamaChat, ollamaGenerate } from './ollama/answers.ts';
+import { ollamaEmbed, ollamaEmbeddings } from './ollama/embed.ts';
+import * as ollama from './ollama/models.ts';
 import { ollamaPull } from './ollama/pull.ts';
 import { rerank } from './cohere/rerank.ts';
 import type { ApiFamily } from './reply.ts';
 import { transcriptions } from './openai/transcriptions.ts';
 
 export interface Route {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   /** Ends with `/*` if the rest of the path is a parameter. */
   readonly path: string;
   /** Scope that a caller over TCP needs. */
   readonly scope: RouteScope;
-  /** Body that a POST over TCP must declare. Absent: `json`. */
+  /** Body that a POST or DELETE over TCP must declare. Absent: `json`. */
   readonly body?: BodyKind;
   readonly handler: Handler;
 }
@@ -52,7 +55,19 @@ export const PUBLIC: readonly Route[] = [
   { method: 'POST', path: HTTP_ROUTES.infill, scope: 'local', handler: infill },
   { method: 'GET', path: HTTP_ROUTES.llamaHealth, scope: 'none', handler: llamaHealth },
   { method: 'GET', path: HTTP_ROUTES.props, scope: 'local', handler: props },
+  { method: 'GET', path: HTTP_ROUTES.ollamaRoot, scope: 'none', handler: ollama.ollamaRoot },
+  { method: 'GET', path: HTTP_ROUTES.ollamaVersion, scope: 'local', handler: ollama.ollamaVersion },
+  { method: 'GET', path: HTTP_ROUTES.ollamaTags, scope: 'local', handler: ollama.ollamaTags },
+  { method: 'GET', path: HTTP_ROUTES.ollamaPs, scope: 'local', handler: ollama.ollamaPs },
+  { method: 'POST', path: HTTP_ROUTES.ollamaShow, scope: 'local', handler: ollama.ollamaShow },
+  { method: 'POST', path: HTTP_ROUTES.ollamaChat, scope: 'local', handler: ollamaChat },
+  { method: 'POST', path: HTTP_ROUTES.ollamaGenerate, scope: 'local', handler: ollamaGenerate },
+  { method: 'POST', path: HTTP_ROUTES.ollamaEmbed, scope: 'local', handler: ollamaEmbed },
+  { method: 'POST', path: HTTP_ROUTES.ollamaEmbeddings, scope: 'local', handler: ollamaEmbeddings },
   { method: 'POST', path: HTTP_ROUTES.ollamaPull, scope: 'admin_key', handler: ollamaPull },
+  { method: 'POST', path: HTTP_ROUTES.ollamaCopy, scope: 'admin_key', handler: ollama.ollamaCopy },
+  { method: 'POST', path: HTTP_ROUTES.ollamaCreate, scope: 'admin_key', handler: ollama.ollamaCreate },
+  { method: 'DELETE', path: HTTP_ROUTES.ollamaDelete, scope: 'admin_key', handler: ollama.ollamaDelete },
 ];
 
 /** Routes of the control socket only. */

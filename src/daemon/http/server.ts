@@ -154,7 +154,7 @@ async function answer(
     reply.setHeader('allow', allow);
     throw new SvcError('METHOD_NOT_ALLOWED', `this path answers ${allow} only`);
   }
-  if (!control && route.method === 'POST') checkContentType(req, route.body ?? 'json');
+  if (!control && route.method !== 'GET') checkContentType(req, route.body ?? 'json');
   await route.handler({ ...request, param, caller });
 }
 

@@ -2,7 +2,8 @@
 import * as v from 'valibot';
 import { GenerateRequestSchema, SamplingSchema, type Sampling } from '../../protocol/generate.ts';
 import type { ModelSettings } from '../../protocol/model/settings.ts';
-import { complaint } from '../../protocol/validate.ts';
+import { suggest } from '../../protocol/suggest.ts';
+import { complaint, invalid } from '../../protocol/validate.ts';
 
 /** `set`: it becomes settings; `skipped`: it changes no answer, and is named; `refused`: with the reason. */
 export type Treatment =
@@ -102,3 +103,37 @@ export const PARAMETERS: Readonly<Record<string, Treatment>> = {
   logits_all: refused('log probabilities are asked for by each request'),
   vocab_only: refused('such a model generates nothing'),
 };
+
+/**
+ * Adds the parameters of a request to settings, as if each were a line of a Modelfile. Returns also what was skipped,
+ * and why. Throws INVALID_REQUEST with `param`.
+ */
+export function withParameters(
+  settings: ModelSettings,
+  parameters: Readonly<Record<string, string | number | boolean | readonly string[]>>,
+): { readonly settings: ModelSettings; readonly skipped: readonly string[] } {
+  const skipped: string[] = [];
+  let made = settings;
+  for (const [name, value] of Object.entries(parameters)) {
+    const param = `parameters.${name}`;
+    const rule = Object.hasOwn(PARAMETERS, name) ? PARAMETERS[name] : undefined;
+    const likely = suggest(name, Object.keys(PARAMETERS));
+    if (rule === undefined)
+      throw invalid(param, `is not known${likely === undefined ? '' : `: did you mean ${likely}?`}`);
+    if (rule.kind === 'refused') throw invalid(param, `is not supported: ${rule.why}`);
+    if (rule.kind === 'skipped') {
+      skipped.push(`${name} is skipped: ${rule.why}`);
+      continue;
+    }
+    const texts = typeof value === 'object' ? value : [String(value)];
+    if (texts.length > 1 && name !== 'stop') throw invalid(param, 'must be a single value');
+    for (const text of texts) {
+      try {
+        made = rule.to(text, made);
+      } catch (error) {
+        throw invalid(param, (error as Error).message);
+      }
+    }
+  }
+  return { settings: made, skipped };
+}

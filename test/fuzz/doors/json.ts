@@ -202,9 +202,60 @@ const INFILL = {
   n_predict: 1,
 };
 
+const OLLAMA = {
+  model: 'tiny',
+  stream: false,
+  keep_alive: '5m',
+  think: 'low',
+  format: { type: 'object' },
+  options: { ...SAMPLING, num_predict: 1, num_ctx: 512, stop: ['x'], tfs_z: 1, penalize_newline: true },
+  logprobs: true,
+  top_logprobs: 2,
+  route: 'local',
+  fallback: false,
+  priority: 'batch',
+  truncate: true,
+};
+
+const OLLAMA_CHAT = {
+  ...OLLAMA,
+  messages: [
+    { role: 'system', content: 'a' },
+    { role: 'user', content: 'b', images: ['iVBORw0KGgo='] },
+    { role: 'assistant', content: '', thinking: 'c', tool_calls: [{ function: { name: 'd', arguments: { e: 1 } } }] },
+    { role: 'tool', content: 'f', tool_name: 'd' },
+    { role: 'tool', content: 'f', tool_call_id: 'g' },
+  ],
+  tools: [{ type: 'function', function: { name: 'd', description: 'h', parameters: { type: 'object' } } }],
+};
+
+const OLLAMA_GENERATE = {
+  ...OLLAMA,
+  prompt: 'a',
+  system: 'b',
+  images: ['iVBORw0KGgo='],
+  template: '',
+  raw: false,
+  suffix: '',
+  context: [],
+};
+
+const OLLAMA_EMBED = {
+  model: 'tiny',
+  input: ['a', 'b'],
+  prompt: 'c',
+  keep_alive: -1,
+  options: { num_ctx: 1 },
+  truncate: false,
+  dimensions: 4,
+  route: 'local',
+};
+
 interface Body {
   readonly path: string;
   readonly control: boolean;
+  /** Absent: POST. */
+  readonly method?: 'DELETE';
   readonly value: object;
   /** Overrides for fields whose valid values would stop the daemon or make it refuse requests. */
   readonly spoilt?: object;
@@ -226,6 +277,19 @@ export const BODIES: readonly Body[] = [
     control: false,
     value: RERANK,
   })),
+  { path: HTTP_ROUTES.ollamaChat, control: false, value: OLLAMA_CHAT },
+  { path: HTTP_ROUTES.ollamaChat, control: false, value: { ...PLAIN, model: 'tiny', options: { num_predict: 1 } } },
+  { path: HTTP_ROUTES.ollamaGenerate, control: false, value: OLLAMA_GENERATE },
+  { path: HTTP_ROUTES.ollamaEmbed, control: false, value: OLLAMA_EMBED },
+  { path: HTTP_ROUTES.ollamaEmbeddings, control: false, value: OLLAMA_EMBED },
+  { path: HTTP_ROUTES.ollamaShow, control: false, value: { model: 'tiny', verbose: true } },
+  { path: HTTP_ROUTES.ollamaCopy, control: false, value: { source: 'tiny', destination: 'copy' } },
+  {
+    path: HTTP_ROUTES.ollamaCreate,
+    control: false,
+    value: { model: 'made', from: 'tiny', system: 'a', parameters: { temperature: 1, stop: ['b'] }, stream: false },
+  },
+  { path: HTTP_ROUTES.ollamaDelete, control: false, method: 'DELETE', value: { model: 'copy' } },
   { path: HTTP_ROUTES.ollamaPull, control: false, value: { model: 'localhost:1/a/b', stream: false, insecure: true } },
   { path: CONTROL_ROUTES.generate, control: true, value: GENERATE },
   { path: CONTROL_ROUTES.generate, control: true, value: { ...PLAIN, sampling: SAMPLING } },
@@ -305,7 +369,7 @@ class JsonPlayer implements Player {
     try {
       const { statusCode, body: answer } = await (body.control ? this.#control : this.#tcp).request({
         path: body.path,
-        method: 'POST',
+        method: body.method ?? 'POST',
         headers: { 'content-type': 'application/json' },
         body: bytes,
       });

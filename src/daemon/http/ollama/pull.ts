@@ -2,18 +2,12 @@
 import * as v from 'valibot';
 import { SvcError } from '../../../protocol/errors.ts';
 import { LIMITS } from '../../../protocol/limits.ts';
-import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../../protocol/ndjson.ts';
+import { ndjsonLine } from '../../../protocol/ndjson.ts';
 import type { PullEvent } from '../../../protocol/routes.ts';
 import { parse } from '../../../protocol/validate.ts';
 import { readJson } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
-import type { StreamFormat } from '../reply.ts';
-
-const FORMAT: StreamFormat = {
-  contentType: NDJSON_CONTENT_TYPE,
-  heartbeat: null,
-  encodeError: (error) => ndjsonLine({ error: error.message }),
-};
+import { LINES } from './lines.ts';
 
 const name = v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength));
 /** Older clients send `name`. */
@@ -29,7 +23,7 @@ export async function ollamaPull(exchange: Exchange): Promise<void> {
   const model = request.model ?? request.name;
   if (model === undefined) throw new SvcError('INVALID_REQUEST', 'model is required', { param: 'model' });
   const isStream = request.stream !== false;
-  if (isStream) reply.stream(FORMAT);
+  if (isStream) reply.stream(LINES);
   let digest = '';
   for await (const event of services.pull({ model }, signal, 'ollama')) {
     if (event.type === 'resolved') digest = event.files[0]?.digest ?? '';

@@ -1,0 +1,84 @@
+/** `POST /api/chat` and `POST /api/generate`: whole, or as lines of which only a complete answer's last has `done`. */
+import { Collector } from '../../../protocol/collect.ts';
+import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../protocol/generate.ts';
+import { ndjsonLine } from '../../../protocol/ndjson.ts';
+import {
+  toCalls,
+  toLastLine,
+  toLine,
+  toLoadLine,
+  wholeOf,
+  type OllamaApi,
+  type OllamaPiece,
+} from '../../../protocol/ollama/answer.ts';
+import { parseOllamaChat } from '../../../protocol/ollama/chat-request.ts';
+import { inOllamasWords } from '../../../protocol/ollama/error.ts';
+import { parseOllamaGenerate } from '../../../protocol/ollama/generate-request.ts';
+import type { OllamaCall } from '../../../protocol/ollama/request.ts';
+import { readJson } from '../body.ts';
+import { contextOf, type Exchange } from '../exchange.ts';
+import type { Reply } from '../reply.ts';
+import { LINES, sendOne } from './lines.ts';
+import { loadOrUnload, routed } from './residence.ts';
+
+type Events = AsyncIterable<RouteEvent | GenerateEvent>;
+
+export async function ollamaChat(exchange: Exchange): Promise<void> {
+  await answer(exchange, 'chat', parseOllamaChat(await readJson(exchange)));
+}
+
+export async function ollamaGenerate(exchange: Exchange): Promise<void> {
+  await answer(exchange, 'generate', parseOllamaGenerate(await readJson(exchange)));
+}
+
+async function answer(exchange: Exchange, api: OllamaApi, call: OllamaCall): Promise<void> {
+  const { services, reply, arrivedAt } = exchange;
+  const { model, request, stream, keepAliveSeconds } = call;
+  if (request === null) {
+    const done = await loadOrUnload(exchange, model, keepAliveSeconds);
+    return sendOne(reply, stream, toLoadLine(api, model, done, performance.now() - arrivedAt));
+  }
+  const whole = { ...request, ...(await routed(services, model)) };
+  refuseFile(whole);
+  const events = inTheirWords(services.router.route(whole, contextOf(exchange)));
+  if (stream) return answerStream(reply, api, model, events);
+  const collected = await Collector.of(events);
+  reply.json(200, toLastLine(api, model, wholeOf(collected), collected.finish));
+}
+
+async function* inTheirWords(events: Events): Events {
+  try {
+    yield* events;
+  } catch (error) {
+    throw inOllamasWords(error);
+  }
+}
+
+/** Sends nothing before the first text: until then an error is an HTTP status. */
+async function answerStream(reply: Reply, api: OllamaApi, model: string, events: Events): Promise<void> {
+  reply.stream(LINES);
+  const facts = new Collector();
+  const send = async (piece: OllamaPiece): Promise<void> => {
+    await reply.write(ndjsonLine(toLine(api, model, piece)));
+  };
+  for await (const event of events) {
+    switch (event.type) {
+      case 'text':
+        await send({ text: event.text, logprobs: event.logprobs ?? [] });
+        break;
+      case 'reasoning':
+        await send({ thinking: event.text });
+        break;
+      case 'tool_call':
+        facts.add(event);
+        break;
+      default:
+        facts.note(event);
+    }
+  }
+  // In this API a call is whole.
+  const calls = toCalls(facts);
+  if (calls.length > 0) await send({ calls });
+  await reply.write(ndjsonLine(toLastLine(api, model, {}, facts.finish)));
+  reply.end();
+}

@@ -1,0 +1,66 @@
+/** The routes of Ollama's API about the server and its models. */
+import { given } from '../../../protocol/given.ts';
+import {
+  parseCopy,
+  parseCreate,
+  parseModelName,
+  toRunning,
+  toShown,
+  toTags,
+  toVersion,
+} from '../../../protocol/ollama/models.ts';
+import { ndjsonLine } from '../../../protocol/ndjson.ts';
+import { readJson } from '../body.ts';
+import type { Exchange } from '../exchange.ts';
+import { LINES } from './lines.ts';
+import { recordOf } from './residence.ts';
+
+/** By this line programs find Ollama's API. */
+export function ollamaRoot({ reply }: Exchange): void {
+  reply.text(200, 'Ollama is running');
+}
+
+export function ollamaVersion({ services, reply }: Exchange): void {
+  reply.json(200, toVersion(services.status().version));
+}
+
+export async function ollamaTags({ services, reply }: Exchange): Promise<void> {
+  reply.json(200, toTags(await services.models()));
+}
+
+export async function ollamaPs({ services, reply }: Exchange): Promise<void> {
+  reply.json(200, toRunning(await services.models(), Date.now()));
+}
+
+export async function ollamaShow(exchange: Exchange): Promise<void> {
+  const { services, reply } = exchange;
+  const record = await recordOf(services, parseModelName(await readJson(exchange)));
+  reply.json(200, toShown(record, await services.shelf.describe(record)));
+}
+
+export async function ollamaCopy(exchange: Exchange): Promise<void> {
+  const { services, reply } = exchange;
+  const { source, destination } = parseCopy(await readJson(exchange));
+  await services.shelf.copy(await recordOf(services, source), destination);
+  reply.text(200, '');
+}
+
+export async function ollamaDelete(exchange: Exchange): Promise<void> {
+  const { services, reply } = exchange;
+  await services.shelf.remove(await recordOf(services, parseModelName(await readJson(exchange))));
+  reply.text(200, '');
+}
+
+export async function ollamaCreate(exchange: Exchange): Promise<void> {
+  const { services, reply } = exchange;
+  const { model, from, system, parameters, stream } = parseCreate(await readJson(exchange));
+  const settings = { parameters, ...given({ system: system === '' ? undefined : system }) };
+  const skipped = await services.shelf.create(model, await recordOf(services, from), settings);
+  if (!stream) {
+    reply.json(200, { status: 'success' });
+    return;
+  }
+  reply.stream(LINES);
+  for (const status of [...skipped, 'writing manifest', 'success']) await reply.write(ndjsonLine({ status }));
+  reply.end();
+}

@@ -1,0 +1,53 @@
+/** Which model a request of Ollama's API means, and loading and unloading it. */
+import { SvcError } from '../../../protocol/errors.ts';
+import { given } from '../../../protocol/given.ts';
+import { findModel, withoutLatest } from '../../../protocol/ollama/names.ts';
+import type { ModelRecord } from '../../../protocol/records.ts';
+import type { Exchange } from '../exchange.ts';
+import type { Services } from '../../services.ts';
+
+/** Resolves with the record of an installed model. Throws MODEL_NOT_FOUND. */
+export async function recordOf(services: Services, typed: string): Promise<ModelRecord> {
+  const found = findModel(typed, await services.models());
+  if (found !== undefined) return found;
+  throw new SvcError('MODEL_NOT_FOUND', `model '${typed}' not found`, {
+    hint: 'see GET /api/tags or `svc model list`',
+    param: 'model',
+  });
+}
+
+/** Resolves with the `model` of a request to the router; absent: the default. */
+export async function routed(services: Services, typed: string): Promise<{ readonly model?: string }> {
+  const bare = withoutLatest(typed);
+  if (bare === 'default') return {};
+  // Without the tag the router knows the name, or has no such model either.
+  if (bare === typed) return { model: typed };
+  return { model: findModel(typed, await services.models())?.id ?? bare };
+}
+
+/**
+ * Loads a model for later requests, or unloads it if it is to stay for 0 seconds. Resolves with what was done.
+ * Throws MODEL_NOT_FOUND, BUSY for a model in use, FORBIDDEN if the caller may not unload it, and errors of the load.
+ */
+export async function loadOrUnload(
+  { services, signal, caller }: Exchange,
+  typed: string,
+  keepAliveSeconds: number | undefined,
+): Promise<'load' | 'unload'> {
+  const { id } = await recordOf(services, typed);
+  const isAdmin = caller?.scope === 'admin';
+  if (keepAliveSeconds !== 0) {
+    const wishes = { briefly: true, ...given({ keep_alive_seconds: isAdmin ? keepAliveSeconds : undefined }) };
+    for await (const event of services.load(id, signal, wishes))
+      if (event.type === 'error') throw SvcError.fromRecord(event.error);
+    return 'load';
+  }
+  if (!isAdmin) {
+    throw new SvcError('FORBIDDEN', 'unloading a model needs an API key of scope admin', {
+      hint: 'others may use it; it is unloaded by itself when it is idle',
+      param: 'keep_alive',
+    });
+  }
+  await services.unload(id);
+  return 'unload';
+}

@@ -1,0 +1,121 @@
+/** Describes, names and removes the models of this machine, for the clients of Ollama's API. */
+import { changeConfig } from '../../config/settings.ts';
+import { loadConfig } from '../../config/config.ts';
+import { modelNamesIn } from '../../config/model-settings.ts';
+import type { Paths } from '../../home/paths.ts';
+import { readGgufHeader } from '../../models/gguf/gguf.ts';
+import { toModelfile } from '../../models/modelfile/modelfile.ts';
+import { withParameters } from '../../models/modelfile/parameters.ts';
+import { copyModel } from '../../models/store/copy-model.ts';
+import { prefixFolder, removePrefixes } from '../../models/store/prefixes.ts';
+import type { ModelStore } from '../../models/store/store.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import { given } from '../../protocol/given.ts';
+import { isModelName, nameIn, type ModelSettings } from '../../protocol/model/settings.ts';
+import type { ModelDescription } from '../../protocol/ollama/models.ts';
+import type { ModelRecord } from '../../protocol/records.ts';
+import type { ModelShelf } from '../services.ts';
+
+export interface ShelfOptions {
+  readonly paths: Pick<Paths, 'configFile' | 'cacheDir'>;
+  /** Folder of the store. */
+  readonly modelsDir: string;
+  readonly installed: Pick<ModelStore, 'remove'>;
+  models(): Promise<readonly ModelRecord[]>;
+  unload(model: string): Promise<void>;
+  /** Reads the config again. Throws CONFIG_INVALID. */
+  reload(): void;
+}
+
+const TEMPLATE = 'tokenizer.chat_template';
+
+export class Shelf implements ModelShelf {
+  readonly #options: ShelfOptions;
+
+  constructor(options: ShelfOptions) {
+    this.#options = options;
+  }
+
+  async describe({ path, id, from = id, settings = {} }: ModelRecord): Promise<ModelDescription> {
+    const { metadata } = await readGgufHeader(path);
+    const plain = Array.from(metadata, ([key, { value }]): [string, ModelDescription['metadata'][string]] => [
+      key,
+      typeof value === 'object' ? null : typeof value === 'bigint' ? Number(value) : value,
+    ]);
+    const template = metadata.get(TEMPLATE)?.value;
+    const { system: _, ...others } = settings;
+    return {
+      metadata: Object.fromEntries(plain.filter(([key]) => key !== TEMPLATE)),
+      template: typeof template === 'string' ? template : null,
+      modelfile: toModelfile(from, settings),
+      parameters: toModelfile(from, others)
+        .split('\n')
+        .flatMap((line) => /^PARAMETER (.*)$/.exec(line)?.[1] ?? []),
+    };
+  }
+
+  async copy({ id, from, builtin, settings }: ModelRecord, name: string): Promise<void> {
+    await this.#checkFree(name, 'destination');
+    if (from !== undefined || builtin) {
+      await this.#setName(name, { ...settings, from: from ?? id });
+      return;
+    }
+    await copyModel(this.#options.modelsDir, id, name);
+    await this.#setName(name, settings);
+  }
+
+  async remove(model: ModelRecord): Promise<void> {
+    const { id, from, path, loaded, builtin } = model;
+    const { paths, installed, models, unload } = this.#options;
+    if (from !== undefined) {
+      await this.#setName(id, undefined);
+      return;
+    }
+    const isShared = (await models()).some((each) => each.id !== id && each.from === undefined && each.path === path);
+    if (loaded !== null && !isShared && !builtin) await unload(id);
+    await installed.remove(id);
+    if (!isShared) await removePrefixes(prefixFolder(paths.cacheDir), path);
+  }
+
+  async create(
+    name: string,
+    { id, from = id, settings: own }: ModelRecord,
+    { parameters, system }: Parameters<ModelShelf['create']>[2],
+  ): Promise<readonly string[]> {
+    await this.#checkFree(name, 'model');
+    // A name that is made from itself keeps its settings.
+    const start: ModelSettings = { ...(id === name ? { ...own, from } : { from: id }), ...given({ system }) };
+    const { settings, skipped } = withParameters(start, parameters);
+    await this.#setName(name, settings);
+    return skipped;
+  }
+
+  /** Names of the config may be replaced; installed models may not. Throws INVALID_REQUEST. */
+  async #checkFree(name: string, param: string): Promise<void> {
+    if (!isModelName(name)) {
+      throw new SvcError('INVALID_REQUEST', `${param} cannot be the name of a model`, {
+        hint: 'up to 128 letters, digits and . _ - : / @, a letter or digit first and last; `default` is taken',
+        param,
+      });
+    }
+    const holder = (await this.#options.models()).find(({ id, aliases }) =>
+      [id, ...aliases].some((each) => each.toLowerCase() === name.toLowerCase()),
+    );
+    if (holder === undefined || holder.from !== undefined) return;
+    throw new SvcError('INVALID_REQUEST', `a model with this name exists: ${holder.id}`, {
+      hint: 'choose another name, or remove that one',
+      param,
+    });
+  }
+
+  /** Replaces the settings of a name; undefined: removes them. */
+  async #setName(name: string, settings: ModelSettings | undefined): Promise<void> {
+    const { paths, reload } = this.#options;
+    const known = nameIn(modelNamesIn(loadConfig(paths).models), name) ?? name;
+    const isChanged = await changeConfig(paths, [
+      { path: ['models', known], value: undefined },
+      ...(settings === undefined ? [] : [{ path: ['models', name], value: settings }]),
+    ]);
+    if (isChanged) reload();
+  }
+}

@@ -1,0 +1,58 @@
+/** `POST /api/embed` and the older `/api/embeddings`: converts Ollama's requests to ours. */
+import * as v from 'valibot';
+import { parseEmbedRequest, EmbedRequestSchema, type EmbedRequest } from '../embed.ts';
+import { given } from '../given.ts';
+import { KeepAliveSchema } from '../keep-alive.ts';
+import { invalid, parse } from '../validate.ts';
+import { nameSchema } from './names.ts';
+import { toSettings } from './options.ts';
+import { fieldsOf } from './request.ts';
+
+export interface OllamaEmbedCall {
+  /** As the client spells it; the answer repeats it. */
+  readonly model: string;
+  /** Without `model`. null: no text; the model is only loaded or, with a `keepAliveSeconds` of 0, unloaded. */
+  readonly request: EmbedRequest | null;
+  readonly keepAliveSeconds: number | undefined;
+}
+
+const { dimensions, route } = EmbedRequestSchema.entries;
+
+export const OllamaEmbedSchema = v.object({
+  model: nameSchema,
+  keep_alive: KeepAliveSchema,
+  options: v.exactOptional(v.record(v.string(), v.unknown()), {}),
+  /** Default true, as Ollama: cuts the end off a text that is too long, which the answer reports. */
+  truncate: v.exactOptional(v.boolean(), true),
+  dimensions,
+  route,
+});
+
+/** Throws INVALID_REQUEST with `param`. */
+export function parseOllamaEmbed(body: unknown): OllamaEmbedCall {
+  const { input = [], ...fields } = fieldsOf(body);
+  if (typeof input !== 'string' && !Array.isArray(input)) throw invalid('input', 'must be a string or a list');
+  return toCall(fields, typeof input === 'string' ? textsOf(input) : input);
+}
+
+/** Throws INVALID_REQUEST with `param`. */
+export function parseOllamaEmbeddings(body: unknown): OllamaEmbedCall {
+  const { prompt = '', ...fields } = fieldsOf(body);
+  return toCall(fields, textsOf(parse(v.string(), prompt, 'prompt')));
+}
+
+function textsOf(text: string): string[] {
+  return text === '' ? [] : [text];
+}
+
+function toCall(fields: object, input: readonly unknown[]): OllamaEmbedCall {
+  const { model, keep_alive, options, ...same } = parse(OllamaEmbedSchema, fields);
+  // Checked only: none of them matters to vectors.
+  toSettings(options);
+  return {
+    model,
+    request:
+      input.length === 0 ? null : parseEmbedRequest({ ...same, input, ...given({ keep_alive_seconds: keep_alive }) }),
+    keepAliveSeconds: keep_alive,
+  };
+}

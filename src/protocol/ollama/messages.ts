@@ -1,0 +1,107 @@
+/** Converts the messages and pictures of Ollama's requests to ours. */
+import * as v from 'valibot';
+import { ContentPartSchema, ToolCallSchema, type ContentPart, type Message } from '../generate.ts';
+import { given } from '../given.ts';
+import { LIMITS } from '../limits.ts';
+import { imageType, soundType } from '../media-type.ts';
+import { invalid } from '../validate.ts';
+
+const { id, name } = ToolCallSchema.entries;
+
+/** Each as base64. */
+export const ImagesSchema = v.pipe(v.array(v.string()), v.maxLength(LIMITS.contentParts));
+
+export const OllamaMessageSchema = v.object({
+  role: v.picklist(['system', 'user', 'assistant', 'tool']),
+  content: v.exactOptional(v.string(), ''),
+  thinking: v.exactOptional(v.string()),
+  images: v.exactOptional(ImagesSchema, []),
+  tool_calls: v.exactOptional(
+    v.pipe(
+      v.array(
+        v.object({
+          id: v.exactOptional(id),
+          function: v.object({ name, arguments: v.exactOptional(v.record(v.string(), v.unknown()), {}) }),
+        }),
+      ),
+      v.maxLength(LIMITS.tools),
+    ),
+    [],
+  ),
+  /** `tool` messages only: the tool whose result this is, or the id of its call. */
+  tool_name: v.exactOptional(v.pipe(v.string(), v.maxLength(LIMITS.toolNameLength))),
+  tool_call_id: v.exactOptional(id),
+});
+export type OllamaMessage = v.InferOutput<typeof OllamaMessageSchema>;
+
+/** Throws INVALID_REQUEST with `param`. */
+export function toMessages(messages: readonly OllamaMessage[]): Message[] {
+  const calls = new OpenCalls();
+  return messages.map((message, index) => {
+    const param = `messages[${String(index)}]`;
+    const { role, thinking, tool_calls, tool_name, tool_call_id } = message;
+    if (tool_calls.length > 0 && role !== 'assistant')
+      throw invalid(`${param}.tool_calls`, 'may be in assistant messages only');
+    return {
+      role,
+      content: contentOf(message.content, message.images, param),
+      ...given({ reasoning: role === 'assistant' ? thinking : undefined }),
+      ...(tool_calls.length === 0
+        ? {}
+        : {
+            tool_calls: tool_calls.map((call) => ({
+              id: calls.open(call.function.name, call.id),
+              name: call.function.name,
+              arguments: JSON.stringify(call.function.arguments),
+            })),
+          }),
+      ...(role === 'tool' ? { tool_call_id: calls.answer(param, tool_name, tool_call_id) } : {}),
+    };
+  });
+}
+
+/** The pictures first, as Ollama puts them before the text. Throws INVALID_REQUEST with `param`. */
+export function contentOf(text: string, images: readonly string[], param: string): Message['content'] {
+  if (images.length === 0) return text;
+  const parts = images.map((data, index) => toPart(data, `${param}${param === '' ? '' : '.'}images[${String(index)}]`));
+  return text === '' ? parts : [...parts, { type: 'text', text }];
+}
+
+/** Enough base64 for the first bytes, by which the type is found. */
+const HEAD_CHARACTERS = 32;
+
+function toPart(data: string, param: string): ContentPart {
+  const head = Buffer.from(data.slice(0, HEAD_CHARACTERS), 'base64');
+  const image = imageType(head);
+  const part =
+    image === undefined
+      ? { type: 'audio', media_type: soundType(head), data }
+      : { type: 'image', media_type: image, data };
+  if (!v.is(ContentPartSchema, part))
+    throw invalid(param, 'must be base64 of a PNG, JPEG, GIF or WebP picture, or of a WAV, MP3 or FLAC sound');
+  return part;
+}
+
+/** Tool calls of the history without a result so far. Ollama's messages name tools; ours, like most APIs, have ids. */
+class OpenCalls {
+  readonly #open = new Map<string, string>();
+  #count = 0;
+
+  /** Returns the id of a new call. */
+  open(tool: string, given: string | undefined): string {
+    this.#count += 1;
+    // Nine letters and digits: the form that every template accepts.
+    const made = given ?? `call${String(this.#count).padStart(5, '0')}`;
+    this.#open.set(made, tool);
+    return made;
+  }
+
+  /** Returns the id of the call that a message answers: by the id, else the first of that tool, else the first. */
+  answer(param: string, tool: string | undefined, given: string | undefined): string {
+    const ids = [...this.#open.keys()];
+    const found = given ?? ids.find((each) => this.#open.get(each) === tool) ?? ids[0];
+    if (found === undefined || !this.#open.delete(found))
+      throw invalid(param, 'is the result of a tool call, but no earlier message has such a call without a result');
+    return found;
+  }
+}

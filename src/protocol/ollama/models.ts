@@ -1,0 +1,167 @@
+/** Converts records of models to Ollama's lists, and reads the requests that change the store. */
+import * as v from 'valibot';
+import { given } from '../given.ts';
+import type { Capability, ModelRecord } from '../records.ts';
+import { invalid, parse } from '../validate.ts';
+import { nameSchema, withoutLatest, withTag } from './names.ts';
+import { fieldsOf } from './request.ts';
+
+/** What a model's file and its settings say beyond its record. */
+export interface ModelDescription {
+  /** Of the file; lists, such as the vocabulary, are null. */
+  readonly metadata: Readonly<Record<string, string | number | boolean | null>>;
+  /** null: the file has none. */
+  readonly template: string | null;
+  /** The settings as a Modelfile of Ollama, without paths. */
+  readonly modelfile: string;
+  /** Its parameters: `temperature 0.5`. */
+  readonly parameters: readonly string[];
+}
+
+/** Version of Ollama whose API this is: clients compare it before they use a feature. */
+const OLLAMA_VERSION = '0.13.0';
+
+/** `version`: of svc. */
+export function toVersion(version: string | null): object {
+  return { version: OLLAMA_VERSION, svc_version: version };
+}
+
+/** `GET /api/tags`. A model whose file is missing or broken is left out. */
+export function toTags(records: readonly ModelRecord[]): object {
+  return { models: records.filter(({ state }) => state !== 'failed').map(headOf) };
+}
+
+/** `GET /api/ps`. Names that share an engine are one model. `now`: as Date.now(). */
+export function toRunning(records: readonly ModelRecord[], now: number): object {
+  const seen = new Set<number>();
+  const models = records.flatMap((record) => {
+    const { loaded } = record;
+    if (loaded === null || seen.has(loaded.pid)) return [];
+    seen.add(loaded.pid);
+    const size = loaded.memory_bytes ?? record.size_bytes;
+    const { modified_at: _, ...head } = headOf(record);
+    return [
+      {
+        ...head,
+        size,
+        expires_at: loaded.expires_at ?? new Date(now + FOREVER_MS).toISOString(),
+        size_vram: /^cpu/i.test(loaded.device) ? 0 : size,
+        context_length: loaded.context_length,
+      },
+    ];
+  });
+  return { models };
+}
+
+/** Ollama's own "forever": 292 years, the longest duration of Go. */
+const FOREVER_MS = 292 * 365.25 * 86_400_000;
+
+/** `POST /api/show`. */
+export function toShown(record: ModelRecord, { metadata, template, modelfile, parameters }: ModelDescription): object {
+  const { license, settings, capabilities, modified_at } = record;
+  return {
+    ...given({ license: license ?? undefined }),
+    modelfile,
+    parameters: parameters.join('\n'),
+    template: template ?? '',
+    ...given({ system: settings?.system }),
+    details: detailsOf(record),
+    model_info: metadata,
+    capabilities: [...new Set(capabilities.map((each) => CAPABILITIES[each]))],
+    modified_at,
+  };
+}
+
+/** Ollama's names; those that it does not have are ours. */
+const CAPABILITIES: Readonly<Record<Capability, string>> = {
+  chat: 'completion',
+  completion: 'completion',
+  embedding: 'embedding',
+  rerank: 'rerank',
+  tools: 'tools',
+  thinking: 'thinking',
+  vision: 'vision',
+  audio: 'audio',
+};
+
+function headOf(record: ModelRecord) {
+  const name = withTag(record.id);
+  return {
+    name,
+    model: name,
+    modified_at: record.modified_at,
+    size: record.size_bytes,
+    digest: record.digest?.replace(/^sha256:/, '') ?? '',
+    details: detailsOf(record),
+  };
+}
+
+function detailsOf({ from = '', format, architecture, parameters, quantization }: ModelRecord): object {
+  return {
+    parent_model: from,
+    format,
+    family: architecture ?? '',
+    families: architecture === null ? [] : [architecture],
+    parameter_size: parameters === null ? '' : shortCount(parameters),
+    quantization_level: quantization ?? '',
+  };
+}
+
+/** `494.03M`, `7.6B`, as Ollama. */
+function shortCount(parameters: number): string {
+  if (parameters >= 1e9) return `${(parameters / 1e9).toFixed(1)}B`;
+  if (parameters >= 1e6) return `${(parameters / 1e6).toFixed(2)}M`;
+  return parameters >= 1e3 ? `${(parameters / 1e3).toFixed(2)}K` : String(parameters);
+}
+
+export const NamedModelSchema = v.object({ model: nameSchema });
+
+/** Returns the name of a request that has nothing else. Throws INVALID_REQUEST with `param`. */
+export function parseModelName(body: unknown): string {
+  return parse(NamedModelSchema, fieldsOf(body)).model;
+}
+
+export const CopySchema = v.object({ source: nameSchema, destination: nameSchema });
+
+/** The destination comes without `:latest`. Throws INVALID_REQUEST with `param`. */
+export function parseCopy(body: unknown): v.InferOutput<typeof CopySchema> {
+  const { source, destination } = parse(CopySchema, fieldsOf(body));
+  return { source, destination: withoutLatest(destination) };
+}
+
+export const CreateSchema = v.object({
+  model: nameSchema,
+  from: nameSchema,
+  system: v.exactOptional(v.string(), ''),
+  /** As `PARAMETER` in a Modelfile. */
+  parameters: v.exactOptional(
+    v.record(v.string(), v.union([v.string(), v.number(), v.boolean(), v.array(v.string())])),
+    {},
+  ),
+  stream: v.exactOptional(v.boolean(), true),
+});
+export type CreateRequest = v.InferOutput<typeof CreateSchema>;
+
+/** Fields that are refused, and why. */
+const REFUSED: Readonly<Record<string, string>> = {
+  modelfile: 'send from, system and parameters',
+  template: 'svc uses the chat template of the model file',
+  messages: 'a name has no example messages: send them with the request',
+  adapters: 'add them on the machine: svc model create',
+  files: 'register a file on the machine: svc model add',
+  quantize: 'quantise on the machine: svc model quantize',
+};
+
+/** The name comes without `:latest`. A licence is ignored: that of the file holds. Throws INVALID_REQUEST with `param`. */
+export function parseCreate(body: unknown): CreateRequest {
+  const fields = fieldsOf(body);
+  for (const [name, why] of Object.entries(REFUSED)) {
+    if (fields[name] !== undefined && !isNothing(fields[name])) throw invalid(name, `is not supported: ${why}`);
+  }
+  const request = parse(CreateSchema, fields);
+  return { ...request, model: withoutLatest(request.model) };
+}
+
+function isNothing(value: unknown): boolean {
+  return value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
+}

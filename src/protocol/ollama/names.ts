@@ -1,0 +1,27 @@
+/** Names of models as Ollama's clients spell them: `name:tag`, where a name without a tag means `:latest`. */
+import * as v from 'valibot';
+import { LIMITS } from '../limits.ts';
+import type { ModelRecord } from '../records.ts';
+
+const LATEST = ':latest';
+
+export const nameSchema = v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength));
+
+/** The name without `:latest`. */
+export function withoutLatest(name: string): string {
+  return name.toLowerCase().endsWith(LATEST) ? name.slice(0, -LATEST.length) : name;
+}
+
+/** The name as Ollama lists it: with a tag. */
+export function withTag(id: string): string {
+  return /:[^:/]*$/.test(id) ? id : id + LATEST;
+}
+
+/** Finds a model by its id or an alias, ignoring case; `:latest` may be absent, or there although the id has no tag. */
+export function findModel(typed: string, records: readonly ModelRecord[]): ModelRecord | undefined {
+  const bare = withoutLatest(typed);
+  if (bare === 'default') return records.find((record) => record.default);
+  const named = (name: string): ModelRecord | undefined =>
+    records.find(({ id, aliases }) => [id, ...aliases].some((each) => each.toLowerCase() === name.toLowerCase()));
+  return named(typed) ?? named(bare) ?? named(bare + LATEST);
+}

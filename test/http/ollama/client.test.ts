@@ -1,0 +1,284 @@
+/** Ollama's own client and a real daemon, on the port of its own that the config gives to Ollama's clients. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ollama } from 'ollama';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { addKey } from '../../../src/home/key-file.ts';
+import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
+import { makeHome, type Home } from '../../support/home.ts';
+import { png, projectorPath } from '../../support/media-files.ts';
+import { modelPath } from '../../support/native-engine.ts';
+import { svc } from '../../support/svc.ts';
+import { waitFor } from '../../support/wait.ts';
+
+let home: Home;
+let daemon: DaemonProcess;
+let client: Ollama;
+
+const messages = [{ role: 'user', content: 'Will it rain?' }];
+const SCHEMA = {
+  type: 'object',
+  properties: { city: { enum: ['Paris', 'Oslo'] }, days: { type: 'integer', minimum: 1, maximum: 99 } },
+  required: ['city', 'days'],
+};
+const FEW = { num_predict: 12, seed: 7, temperature: 1 };
+
+test.before(async () => {
+  home = await makeHome();
+  for (const [name, file] of [
+    ['caller', 'tiny-qwen2'],
+    ['thinker', 'tiny-thinker'],
+    ['plain', 'tiny-llama'],
+    ['vectors', 'tiny-bert'],
+  ] as const)
+    assert.is((await svc(['model', 'add', modelPath(file), '--name', name], { home })).code, 0);
+  const sees = ['model', 'add', modelPath('tiny-llama'), '--name', 'sees', '--projector', projectorPath('clip')];
+  assert.is((await svc(sees, { home })).code, 0);
+  const copied = ['model', 'add', modelPath('tiny-gemma'), '--copy', '--name', 'stored'];
+  assert.is((await svc(copied, { home })).code, 0);
+  const { key } = await addKey(join(home.dir, 'data', 'keys.json'), 'deploy', 'admin');
+  mkdirSync(join(home.dir, 'config'), { recursive: true });
+  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify({ ollama: { listen: '127.0.0.1:0' } }));
+  daemon = await spawnDaemon(home).settled();
+  const started = daemon.log.find(({ msg }) => msg === 'started') as { readonly ollama?: string } | undefined;
+  const { http } = await daemon.client.status();
+  assert.match(String(started?.ollama), /^127\.0\.0\.1:\d+$/);
+  assert.is.not(started?.ollama, http);
+  client = new Ollama({ host: `http://${String(started?.ollama)}`, headers: { authorization: `Bearer ${key}` } });
+});
+test.after(async () => {
+  daemon.kill('SIGTERM');
+  const { code } = await daemon.exit;
+  await home.remove();
+  assert.is(code, 0);
+});
+
+interface Failure {
+  readonly status_code: number;
+  readonly error: string;
+}
+
+async function failure(work: Promise<unknown>): Promise<Failure> {
+  try {
+    await work;
+  } catch (error) {
+    return error as Failure;
+  }
+  throw new Error('there was no error');
+}
+
+async function namesOf(): Promise<string[]> {
+  return (await client.list()).models.map(({ name }) => name);
+}
+
+test('the version, the models, and one of them', async () => {
+  assert.match((await client.version()).version, /^\d+\.\d+\.\d+$/);
+  const { models } = await client.list();
+  const [plain] = models.filter(({ name }) => name === 'plain:latest');
+  assert.ok(plain !== undefined && plain.size > 100_000);
+  assert.match(plain.digest, /^[0-9a-f]{64}$/);
+  assert.equal([plain.details.family, plain.details.quantization_level], ['llama', 'Q8_0']);
+  const shown = await client.show({ model: 'plain:latest' });
+  const info = shown.model_info as unknown as Record<string, unknown>;
+  assert.equal([info['general.architecture'], info['llama.context_length']], ['llama', 8192]);
+  assert.is(info['tokenizer.ggml.tokens'], null);
+  assert.is(info['tokenizer.chat_template'], undefined);
+  assert.match(shown.template, /\{%/);
+  assert.equal(shown.capabilities, ['completion']);
+  const missing = await failure(client.show({ model: 'nothing' }));
+  assert.is(missing.status_code, 404);
+  assert.match(missing.error, /model 'nothing' not found/);
+});
+
+test('a chat is the same whole and as a stream, with its figures', async () => {
+  const asked = { model: 'plain:latest', messages, options: FEW };
+  const whole = await client.chat(asked);
+  assert.is(whole.model, 'plain:latest');
+  assert.equal([whole.done, whole.done_reason, whole.eval_count], [true, 'length', 12]);
+  assert.ok(whole.prompt_eval_count > 0 && whole.total_duration >= whole.eval_duration && whole.eval_duration > 0);
+  assert.ok(whole.message.content.length > 0);
+  let streamed = '';
+  let last: { done: boolean; eval_count: number } | undefined;
+  for await (const line of await client.chat({ ...asked, stream: true })) {
+    streamed += line.message.content;
+    last = line;
+  }
+  assert.is(streamed, whole.message.content);
+  assert.equal([last?.done, last?.eval_count], [true, 12]);
+});
+
+test('the client goes away in the middle, and the generation ends', async () => {
+  const endless = { model: 'plain', messages, stream: true as const, options: { num_predict: 5000 } };
+  const stream = await client.chat(endless);
+  for await (const line of stream) if (!line.done) break;
+  stream.abort();
+  await waitFor('the generation to end', async () => {
+    const { queue } = await daemon.client.health();
+    return queue.active + queue.waiting === 0;
+  });
+});
+
+test('tools are offered, calls and results read; a model without a form for calls refuses them', async () => {
+  const tools = [{ type: 'function', function: { name: 'forecast', description: 'Weather', parameters: SCHEMA } }];
+  const asked = { model: 'caller', messages, tools, options: FEW };
+  const free = await client.chat(asked as Parameters<typeof client.chat>[0] & { stream?: false });
+  const call = { function: { name: 'forecast', arguments: { city: 'Oslo', days: 1 } } };
+  const turns = [
+    ...messages,
+    { role: 'assistant', content: '', tool_calls: [call] },
+    { role: 'tool', content: 'It rains.', tool_name: 'forecast' },
+  ];
+  const second = await client.chat({ model: 'caller', messages: turns, options: FEW });
+  assert.ok(second.message.content.length > 0);
+  assert.ok(free.prompt_eval_count > second.prompt_eval_count, 'the tools are in the prompt');
+  const shown = await client.show({ model: 'caller' });
+  assert.ok(shown.capabilities.includes('tools'));
+  const refused = await failure(
+    client.chat({ ...asked, model: 'plain' } as Parameters<typeof client.chat>[0] & { stream?: false }),
+  );
+  assert.is(refused.status_code, 400);
+  assert.match(refused.error, /tools/);
+});
+
+test('thinking comes apart, and can be turned off', async () => {
+  const ask = async (think: boolean, model = 'thinker') =>
+    (await client.chat({ model, messages, think, options: { num_predict: 40, seed: 1 } })).message;
+  const on = await ask(true);
+  assert.ok((on.thinking ?? '').length > 0);
+  const off = await ask(false);
+  assert.is(off.thinking, undefined);
+  assert.ok(off.content.length > 0);
+  let streamed = '';
+  for await (const line of await client.chat({
+    model: 'thinker',
+    messages,
+    think: true,
+    stream: true,
+    options: { num_predict: 40, seed: 1 },
+  }))
+    streamed += line.message.thinking ?? '';
+  assert.is(streamed, on.thinking);
+  const refused = await failure(ask(true, 'plain'));
+  assert.is(refused.status_code, 400);
+  assert.match(refused.error, /think/);
+});
+
+test('an answer follows a schema, and a wrong one is refused by name', async () => {
+  const { message } = await client.chat({ model: 'plain', messages, format: SCHEMA, options: { seed: 3 } });
+  const answer = JSON.parse(message.content) as { city: string; days: number };
+  assert.ok(['Paris', 'Oslo'].includes(answer.city) && answer.days >= 1 && answer.days <= 99);
+  const wrong = await failure(client.chat({ model: 'plain', messages, format: { not: {} } }));
+  assert.is(wrong.status_code, 400);
+  assert.match(wrong.error, /^format/);
+});
+
+test('a prompt is answered whole and as a stream; raw prompts are refused by name', async () => {
+  const asked = { model: 'plain', prompt: 'Hello', system: 'Be brief.', options: FEW };
+  const whole = await client.generate(asked);
+  assert.ok((whole.response ?? '').length > 0);
+  let streamed = '';
+  for await (const line of await client.generate({ ...asked, stream: true })) streamed += line.response ?? '';
+  assert.is(streamed, whole.response);
+  const { status_code, error } = await failure(client.generate({ ...asked, raw: true }));
+  assert.is(status_code, 400);
+  assert.match(error, /^raw is not supported/);
+});
+
+test('pictures are seen by a model with a projector, and refused by name by others', async () => {
+  const picture = png(100, 60, (x, y) => [255, x * 2, y * 3]);
+  const seen = [{ role: 'user', content: 'What?', images: [new Uint8Array(picture)] }];
+  const ask = async (model: string, turns: typeof seen) => await client.chat({ model, messages: turns, options: FEW });
+  const blind = await client.chat({ model: 'sees', messages: [{ role: 'user', content: 'What?' }], options: FEW });
+  const { message, prompt_eval_count } = await ask('sees', seen);
+  assert.ok(message.content.length > 0);
+  assert.ok(prompt_eval_count > blind.prompt_eval_count);
+  const prompted = await client.generate({
+    model: 'sees',
+    prompt: 'What?',
+    images: [picture.toString('base64')],
+    options: FEW,
+  });
+  assert.is(prompted.response, message.content);
+  const refused = await failure(ask('plain', [{ role: 'user', content: 'What?', images: [new Uint8Array(picture)] }]));
+  assert.is(refused.status_code, 400);
+  assert.match(refused.error, /^messages\[0\]\.images\[0\]/);
+  const damaged = [{ role: 'user', content: 'What?', images: [new Uint8Array(8)] }];
+  assert.match((await failure(ask('sees', damaged))).error, /^messages\[0\]\.images\[0\] must be base64/);
+});
+
+test('embeddings of one and several texts', async () => {
+  const { embeddings, prompt_eval_count, model } = await client.embed({ model: 'vectors', input: ['a b', 'c'] });
+  assert.is(model, 'vectors');
+  assert.equal(
+    embeddings.map((vector) => vector.length),
+    [64, 64],
+  );
+  assert.ok(prompt_eval_count > 0);
+  const norm = Math.hypot(...(embeddings[0] ?? []));
+  assert.ok(Math.abs(norm - 1) < 1e-5);
+  const { embedding } = await client.embeddings({ model: 'vectors:latest', prompt: 'a b' });
+  assert.ok(embedding.every((value, index) => Math.abs(value - (embeddings[0]?.[index] ?? 9)) < 1e-5));
+  const long = await client.embed({ model: 'vectors', input: 'word '.repeat(2000) });
+  assert.ok((long as { truncated_tokens?: number }).truncated_tokens);
+  const refused = await failure(client.embed({ model: 'vectors', input: 'word '.repeat(2000), truncate: false }));
+  assert.is(refused.status_code, 413);
+  assert.is((await failure(client.embed({ model: 'plain', input: 'a' }))).status_code, 400);
+});
+
+test('without messages a model is loaded; keep_alive 0 unloads it, at once or after an answer', async () => {
+  const isLoaded = async (): Promise<boolean> =>
+    (await client.ps()).models.some(({ name }) => name === 'caller:latest');
+  const load = { model: 'caller', messages: [], keep_alive: '10m' };
+  assert.is((await client.chat(load)).done_reason, 'load');
+  const [running] = (await client.ps()).models.filter(({ name }) => name === 'caller:latest');
+  const left = Date.parse(String(running?.expires_at)) - Date.now();
+  assert.ok(left > 60_000 && left <= 600_000, String(left));
+  assert.ok((running as { context_length?: number } | undefined)?.context_length);
+  assert.is((await client.chat({ ...load, keep_alive: 0 })).done_reason, 'unload');
+  assert.is(await isLoaded(), false);
+  assert.is((await client.generate({ model: 'caller', prompt: '' })).done_reason, 'load');
+  assert.is(await isLoaded(), true);
+  await client.chat({ model: 'caller', messages, keep_alive: 0, options: { num_predict: 2 } });
+  await waitFor('the model to be unloaded', async () => !(await isLoaded()));
+});
+
+test('a copy stays when the first is deleted, and a deleted model is gone', async () => {
+  assert.equal(await client.copy({ source: 'stored', destination: 'twin' }), { status: 'success' });
+  const taken = await failure(client.copy({ source: 'plain', destination: 'twin' }));
+  assert.is(taken.status_code, 400);
+  await client.delete({ model: 'stored' });
+  const names = await namesOf();
+  assert.equal([names.includes('stored:latest'), names.includes('twin:latest')], [false, true]);
+  const asked = { messages, options: { num_predict: 2 } };
+  assert.ok((await client.chat({ ...asked, model: 'twin' })).done);
+  assert.is((await failure(client.chat({ ...asked, model: 'stored' }))).status_code, 404);
+  await client.delete({ model: 'twin' });
+  assert.is((await failure(client.delete({ model: 'twin' }))).status_code, 404);
+  assert.is((await failure(client.delete({ model: 'builtin' }))).status_code, 400);
+});
+
+test('a name with settings is created, used, copied and deleted', async () => {
+  const parameters = { num_predict: 3, stop: ['a', 'b'], num_batch: 64 };
+  const made = { model: 'mario', from: 'plain:latest', system: 'You are Mario.', parameters };
+  const statuses: string[] = [];
+  for await (const { status } of await client.create({ ...made, stream: true })) statuses.push(status);
+  assert.is(statuses.at(-1), 'success');
+  assert.match(statuses[0] ?? '', /^num_batch is skipped/);
+  const shown = await client.show({ model: 'mario' });
+  assert.is(shown.system, 'You are Mario.');
+  assert.is(shown.parameters, 'stop "a"\nstop "b"\nnum_predict 3');
+  assert.is(shown.details.parent_model, 'plain');
+  assert.is((await client.chat({ model: 'mario:latest', messages, options: { seed: 2 } })).eval_count <= 3, true);
+  await client.copy({ source: 'mario', destination: 'luigi:v2' });
+  assert.is((await client.show({ model: 'luigi:v2' })).system, 'You are Mario.');
+  for (const model of ['mario', 'luigi:v2']) await client.delete({ model });
+  assert.equal(
+    (await namesOf()).filter((name) => /mario|luigi/.test(name)),
+    [],
+  );
+  assert.is((await failure(client.create({ ...made, parameters: { mirror: 1 } }))).status_code, 400);
+  assert.is((await failure(client.create({ model: 'plain', from: 'caller' }))).status_code, 400);
+});
+
+test.run();

@@ -1,0 +1,322 @@
+/** Ollama's requests as ours: fields, options, messages, and what is refused by name. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { parseOllamaChat } from '../../../src/protocol/ollama/chat-request.ts';
+import { parseOllamaEmbed, parseOllamaEmbeddings } from '../../../src/protocol/ollama/embed.ts';
+import { parseOllamaGenerate, REFUSED_FIELDS } from '../../../src/protocol/ollama/generate-request.ts';
+import { parseCopy, parseCreate, parseModelName } from '../../../src/protocol/ollama/models.ts';
+import { IGNORED, OptionsSchema, REFUSED } from '../../../src/protocol/ollama/options.ts';
+import { SvcError } from '../../../src/protocol/errors.ts';
+import { read } from '../../architecture/source-files.ts';
+
+const HELLO = [{ role: 'user', content: 'hi' }];
+const PNG = Buffer.from('\x89PNG\r\n\x1a\n0123', 'latin1').toString('base64');
+const WAV = Buffer.from('RIFF0000WAVEfmt ', 'latin1').toString('base64');
+
+const chat = (more: object) => parseOllamaChat({ model: 'm', messages: HELLO, ...more });
+const generate = (more: object) => parseOllamaGenerate({ model: 'm', prompt: 'hi', ...more });
+
+function paramOf(work: () => unknown): string | undefined {
+  try {
+    work();
+  } catch (error) {
+    assert.instance(error, SvcError);
+    assert.is((error as SvcError).code, 'INVALID_REQUEST');
+    return (error as SvcError).param;
+  }
+  throw new Error('nothing was refused');
+}
+
+test('a chat with nothing else streams, and says nothing of what it leaves out', () => {
+  assert.equal(chat({}), {
+    model: 'm',
+    request: { messages: HELLO, sampling: {}, stop: [] },
+    keepAliveSeconds: undefined,
+    stream: true,
+  });
+  assert.equal(parseOllamaChat({ name: 'm', messages: HELLO, tools: null, format: null, options: null }), chat({}));
+  assert.is(chat({ stream: false }).stream, false);
+});
+
+test('options are sampling, stop strings and the limit', () => {
+  const options = {
+    temperature: 0.5,
+    top_k: -1,
+    top_p: 0.9,
+    min_p: 0.1,
+    typical_p: 0.7,
+    repeat_last_n: -1,
+    repeat_penalty: 1.1,
+    presence_penalty: 0.5,
+    frequency_penalty: 0.25,
+    mirostat: 2,
+    mirostat_tau: 4,
+    mirostat_eta: 0.2,
+    seed: 7,
+    num_predict: 9,
+    stop: 'END',
+    num_ctx: 4096,
+    unknown: [],
+    tfs_z: 1,
+    penalize_newline: null,
+  };
+  const { request } = chat({ options });
+  const { stop, num_predict, num_ctx, unknown, tfs_z, penalize_newline, ...sampling } = options;
+  assert.equal(request?.sampling, { ...sampling, top_k: 0, repeat_last_n: 65_536 });
+  assert.equal([request?.stop, request?.max_tokens], [['END'], 9]);
+  assert.is(request?.context_length, undefined);
+  const free = chat({ options: { seed: -1, num_predict: -1, stop: ['a', 'b'] } }).request;
+  assert.equal([free?.sampling, free?.stop, free?.max_tokens], [{}, ['a', 'b'], undefined]);
+  assert.is(chat({ options: { num_predict: -2 } }).request?.max_tokens, undefined);
+});
+
+test('options that cannot be honoured are refused by name', () => {
+  for (const [name, value] of [
+    ['temperature', 'x'],
+    ['seed', 1.5],
+    ['num_predict', 10_000_000],
+    ['stop', ['']],
+    ['tfs_z', 0.5],
+    ['penalize_newline', false],
+    ['logits_all', true],
+    ['vocab_only', true],
+    ['embedding_only', true],
+  ] as const)
+    assert.match(String(paramOf(() => chat({ options: { [name]: value } }))), new RegExp(`^options\\.${name}`));
+  assert.is(
+    paramOf(() => chat({ options: 7 })),
+    'options',
+  );
+});
+
+test('think, format, log probabilities and keep_alive', () => {
+  const effortOf = (think: unknown) => chat({ think }).request?.reasoning_effort;
+  assert.equal([true, false, 'low', 'max', '', null].map(effortOf), [
+    'high',
+    'none',
+    'low',
+    'xhigh',
+    undefined,
+    undefined,
+  ]);
+  const formatOf = (format: unknown) => chat({ format }).request?.format;
+  assert.equal(formatOf('json'), { type: 'json_object' });
+  assert.equal(formatOf({ type: 'object' }), { type: 'json_schema', schema: { type: 'object' } });
+  assert.is(formatOf(''), undefined);
+  assert.is(chat({ logprobs: true }).request?.logprobs, 0);
+  assert.is(chat({ logprobs: true, top_logprobs: 3 }).request?.logprobs, 3);
+  const { keepAliveSeconds, request } = chat({ keep_alive: '5m' });
+  assert.equal([keepAliveSeconds, request?.keep_alive_seconds], [300, 300]);
+  assert.is(chat({ keep_alive: -1 }).keepAliveSeconds, -1);
+  assert.is(chat({ truncate: true }).request?.truncate, true);
+
+  assert.is(
+    paramOf(() => chat({ think: 'deep' })),
+    'think',
+  );
+  assert.is(
+    paramOf(() => chat({ format: 'yaml' })),
+    'format',
+  );
+  assert.is(
+    paramOf(() => chat({ top_logprobs: 3 })),
+    'top_logprobs',
+  );
+  assert.is(
+    paramOf(() => chat({ keep_alive: 'long' })),
+    'keep_alive',
+  );
+  assert.is(
+    paramOf(() => chat({ stream: 'yes' })),
+    'stream',
+  );
+  assert.is(
+    paramOf(() => parseOllamaChat({ messages: HELLO })),
+    'model',
+  );
+  assert.is(
+    paramOf(() => parseOllamaChat([])),
+    undefined,
+  );
+});
+
+test('pictures and sounds stand before the text of their message', () => {
+  const messages = [{ role: 'user', content: 'What?', images: [PNG, WAV] }];
+  assert.equal(chat({ messages }).request?.messages, [
+    {
+      role: 'user',
+      content: [
+        { type: 'image', media_type: 'image/png', data: PNG },
+        { type: 'audio', media_type: 'audio/wav', data: WAV },
+        { type: 'text', text: 'What?' },
+      ],
+    },
+  ]);
+  assert.equal(generate({ images: [PNG] }).request?.messages[0]?.content, [
+    { type: 'image', media_type: 'image/png', data: PNG },
+    { type: 'text', text: 'hi' },
+  ]);
+  for (const data of ['aGVsbG8=', `${PNG}-`, ''])
+    assert.is(
+      paramOf(() => chat({ messages: [{ role: 'user', images: [PNG, data] }] })),
+      'messages[0].images[1]',
+    );
+  assert.is(
+    paramOf(() => generate({ images: ['x'] })),
+    'images[0]',
+  );
+});
+
+test('results of tools find their calls by id, by the tool, or in order', () => {
+  const call = (name: string, id?: string) => ({ ...(id === undefined ? {} : { id }), function: { name } });
+  const messages = [
+    ...HELLO,
+    { role: 'assistant', content: null, thinking: 'hm', tool_calls: [call('a'), call('b'), call('a'), call('c', 'X')] },
+    { role: 'tool', content: '1', tool_name: 'b' },
+    { role: 'tool', content: '2', tool_call_id: 'X' },
+    { role: 'tool', content: '3' },
+    { role: 'tool', content: '4', tool_name: 'a' },
+  ];
+  const made = chat({ messages }).request?.messages ?? [];
+  assert.equal(made[1], {
+    role: 'assistant',
+    content: '',
+    reasoning: 'hm',
+    tool_calls: ['call00001', 'call00002', 'call00003', 'X'].map((id, index) => ({
+      id,
+      name: 'abac'[index],
+      arguments: '{}',
+    })),
+  });
+  assert.equal(
+    made.slice(2).map((message) => message.tool_call_id),
+    ['call00002', 'X', 'call00001', 'call00003'],
+  );
+  const orphan = { role: 'tool', content: '5', tool_name: 'a' };
+  assert.is(
+    paramOf(() => chat({ messages: [...messages, orphan] })),
+    'messages[6]',
+  );
+  assert.is(
+    paramOf(() => chat({ messages: [{ role: 'user', tool_calls: [call('a')] }] })),
+    'messages[0].tool_calls',
+  );
+  assert.is(
+    paramOf(() => chat({ messages: [{ role: 'judge' }] })),
+    'messages[0].role',
+  );
+  const text = { function: { name: 'a', arguments: '{}' } };
+  const wrong = [{ role: 'assistant', tool_calls: [text] }];
+  assert.is(
+    paramOf(() => chat({ messages: wrong })),
+    'messages[0].tool_calls[0].function.arguments',
+  );
+});
+
+test('tools are those of OpenAI', () => {
+  const tool = { name: 'a', description: 'b', parameters: { type: 'object' } };
+  assert.equal(chat({ tools: [{ type: 'function', function: tool }] }).request?.tools, [tool]);
+  assert.is(chat({ tools: [] }).request?.tools, undefined);
+  assert.is(
+    paramOf(() => chat({ tools: 'x' })),
+    'tools',
+  );
+});
+
+test('a prompt is a chat of one turn; without one the model is only loaded', () => {
+  assert.equal(generate({ system: 'Be brief.' }).request?.messages, [
+    { role: 'system', content: 'Be brief.' },
+    ...HELLO,
+  ]);
+  assert.is(generate({ prompt: '' }).request, null);
+  assert.is(chat({ messages: [] }).request, null);
+  assert.is(parseOllamaChat({ model: 'm' }).request, null);
+  for (const [name, value] of [
+    ['template', 'x'],
+    ['raw', true],
+    ['suffix', 'x'],
+    ['context', [1]],
+    ['width', 64],
+    ['height', 64],
+    ['steps', 3],
+  ] as const)
+    assert.is(
+      paramOf(() => generate({ [name]: value })),
+      name,
+    );
+  assert.ok(generate({ template: '', raw: false, suffix: '', context: [], width: 0 }).request);
+  assert.is(
+    paramOf(() => generate({ prompt: 7 })),
+    'prompt',
+  );
+});
+
+test('texts to embed, cut unless that is refused', () => {
+  assert.equal(parseOllamaEmbed({ model: 'm', input: 'a' }).request, { input: ['a'], truncate: true });
+  const { request, keepAliveSeconds } = parseOllamaEmbed({
+    model: 'm',
+    input: ['a', 'b'],
+    truncate: false,
+    dimensions: 4,
+    keep_alive: 0,
+    options: { num_ctx: 5 },
+  });
+  assert.equal(request, { input: ['a', 'b'], truncate: false, dimensions: 4, keep_alive_seconds: 0 });
+  assert.is(keepAliveSeconds, 0);
+  for (const input of ['', [], undefined]) assert.is(parseOllamaEmbed({ model: 'm', input }).request, null);
+  assert.equal(parseOllamaEmbeddings({ model: 'm', prompt: 'a' }).request?.input, ['a']);
+  assert.is(parseOllamaEmbeddings({ model: 'm' }).request, null);
+  assert.is(
+    paramOf(() => parseOllamaEmbed({ model: 'm', input: 7 })),
+    'input',
+  );
+  assert.is(
+    paramOf(() => parseOllamaEmbed({ model: 'm', input: [{}] })),
+    'input[0]',
+  );
+  assert.is(
+    paramOf(() => parseOllamaEmbeddings({ model: 'm', prompt: [] })),
+    'prompt',
+  );
+});
+
+test('requests about the store', () => {
+  assert.is(parseModelName({ name: 'a' }), 'a');
+  assert.is(parseModelName({ name: 'a', model: 'b' }), 'b');
+  assert.equal(parseCopy({ source: 'a', destination: 'b:latest' }), { source: 'a', destination: 'b' });
+  assert.equal(parseCreate({ model: 'm:latest', from: 'a', license: 'MIT', template: '', files: {} }), {
+    model: 'm',
+    from: 'a',
+    system: '',
+    parameters: {},
+    stream: true,
+  });
+  for (const name of ['modelfile', 'template', 'quantize', 'adapters', 'files', 'messages'])
+    assert.is(
+      paramOf(() => parseCreate({ model: 'm', from: 'a', [name]: { x: 'y' } })),
+      name,
+    );
+  assert.is(
+    paramOf(() => parseCreate({ model: 'm' })),
+    'from',
+  );
+  assert.is(
+    paramOf(() => parseCopy({ source: 'a' })),
+    'destination',
+  );
+});
+
+test('docs/ollama.md has every option, and what is refused, with the reason', () => {
+  const rows = read('docs/ollama.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+    .map((line) => line.split('|').map((cell) => cell.trim()));
+  const cells = (name: string): string[] | undefined =>
+    rows.find(([, names = '']) => names.split(', ').includes(`\`${name}\``))?.slice(2, 4);
+  for (const [name, why] of Object.entries(IGNORED)) assert.equal(cells(name), ['ignored', why], name);
+  for (const [name, [, why]] of Object.entries({ ...REFUSED, ...REFUSED_FIELDS }))
+    assert.equal(cells(name), ['refused', why], name);
+  for (const name of Object.keys(OptionsSchema.entries)) assert.is(cells(name)?.[0], 'honoured', name);
+});
+
+test.run();
