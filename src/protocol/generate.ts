@@ -216,6 +216,8 @@ export const GenerateRequestSchema = v.object({
   reasoning_budget_tokens: v.exactOptional(
     v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(LIMITS.contextLength)),
   ),
+  /** true: a model that cannot reason, or not within these limits, answers as if the two fields were absent. */
+  reasoning_optional: v.exactOptional(v.boolean()),
   /** Variables for the chat template of a local model. */
   chat_template_kwargs: v.exactOptional(v.pipe(jsonObject, v.maxEntries(LIMITS.templateVariables))),
   /** Number of alternatives to return per token; 0: only the chosen token. Absent: no log probabilities. */
@@ -298,6 +300,8 @@ export interface StartEvent {
   readonly type: 'start';
   readonly model: string;
   readonly provider: string;
+  /** As in Usage. Absent: not known before the end. */
+  readonly input_tokens?: number;
 }
 /** Whole UTF-8 characters, never part of a stop string. */
 export interface TextEvent {

@@ -23,6 +23,8 @@ export const HTTP_ROUTES = {
   ollamaCreate: '/api/create',
   ollamaDelete: '/api/delete',
   chatCompletions: '/v1/chat/completions',
+  messages: '/v1/messages',
+  countTokens: '/v1/messages/count_tokens',
   transcriptions: '/v1/audio/transcriptions',
   embeddings: '/v1/embeddings',
   completions: '/v1/completions',

@@ -57,6 +57,8 @@ export function complaint(issue: v.BaseIssue<unknown>): string {
       return `must have a length of at least ${bound}`;
     case 'max_length':
       return `must have a length of at most ${bound}`;
+    case 'max_bytes':
+      return `must have at most ${bound} bytes`;
     case 'max_entries':
       return `must have at most ${bound} entries`;
     case 'integer':

@@ -376,6 +376,17 @@ for (const { kind, route, body, metric } of [
   });
 }
 
+test('requests to tokenize are counted separately, and their tokens not at all', async () => {
+  const before = await samples();
+  assert.is((await ask({ port }, '/detokenize', { body: { tokens: [0x7fff_ffff] } })).status, 400);
+  assert.is((await ask({ port }, '/tokenize', { body: { content: 'Hello' } })).status, 200);
+  const after = await samples();
+  const grown = [...after].filter(([name, value]) => value > (before.get(name) ?? 0)).map(([name]) => name);
+  const counted = grown.filter((name) => name.startsWith('svc_tokenizations_total'));
+  assert.is(counted.length, 2, 'one is ok, one is refused');
+  assert.not.ok(grown.some((name) => /^svc_(input|key|output)_tokens_total|^svc_generations_total/.test(name)));
+});
+
 test('docs/metrics.md lists every metric with name, type and labels', async () => {
   const rows = read('docs/metrics.md')
     .split('\n')

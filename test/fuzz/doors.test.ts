@@ -2,6 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { CONTROL, PUBLIC } from '../../src/daemon/http/routes.ts';
+import { MessagesFieldsSchema, PromptFieldsSchema } from '../../src/protocol/anthropic/messages-request.ts';
 import { EmbedRequestSchema } from '../../src/protocol/embed.ts';
 import { GenerateRequestSchema, SamplingSchema } from '../../src/protocol/generate.ts';
 import { EmbeddingsFieldsSchema } from '../../src/protocol/openai/embeddings.ts';
@@ -45,6 +46,8 @@ test('every POST and DELETE route and every field of its requests is fuzzed', ()
   const missing = (path: string, ...schemas: { readonly entries: object }[]): string[] =>
     schemas.flatMap(({ entries }) => Object.keys(entries)).filter((name) => !fieldsOf(path).has(name));
   assert.equal(missing(HTTP_ROUTES.chatCompletions, ChatCompletionSchema, SamplingSchema), []);
+  assert.equal(missing(HTTP_ROUTES.messages, PromptFieldsSchema, MessagesFieldsSchema), []);
+  assert.equal(missing(HTTP_ROUTES.countTokens, PromptFieldsSchema), []);
   assert.equal(missing(CONTROL_ROUTES.generate, GenerateRequestSchema), []);
   assert.equal(missing(HTTP_ROUTES.transcriptions, TranscriptionFieldsSchema), []);
   for (const [path, ...schemas] of [

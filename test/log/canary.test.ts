@@ -23,6 +23,7 @@ import { modelPath } from '../support/native-engine.ts';
 import { spawnSvc, svc, type SvcOptions } from '../support/svc.ts';
 import { seenOf } from '../support/proc.ts';
 import { waitFor } from '../support/wait.ts';
+import { messagesBodies } from './messages-bodies.ts';
 
 const PROMPT = `canary-prompt-${randomBytes(8).toString('hex')}`;
 const KEY = `sk-canary-${randomBytes(8).toString('hex')}`;
@@ -152,6 +153,8 @@ async function tellEverything(http: To, control: To): Promise<void> {
     await ask(control, '/control/generate', { headers: type, method: 'POST', body });
   }
   await ask(control, '/control/generate', { body: asked });
+  const secrets = { prompt: PROMPT, key: KEY, data: DATA };
+  for (const body of messagesBodies(secrets)) await ask(http, HTTP_ROUTES.messages, { headers, body });
   await tellRankers(http, headers);
   await tellTokenizers(http, headers);
   await tellOllama(http, headers);

@@ -14,6 +14,14 @@ import { CONTROL, PUBLIC } from '../../src/daemon/http/routes.ts';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { EmbedRequestSchema } from '../../src/protocol/embed.ts';
 import { GenerateRequestSchema, MessageSchema } from '../../src/protocol/generate.ts';
+import {
+  AssistantBlocksSchema,
+  ResultBlocksSchema,
+  SystemBlocksSchema,
+  UserBlocksSchema,
+} from '../../src/protocol/anthropic/blocks.ts';
+import { MessagesFieldsSchema, PromptFieldsSchema } from '../../src/protocol/anthropic/messages-request.ts';
+import { CustomToolSchema, ToolFieldsSchema } from '../../src/protocol/anthropic/tools.ts';
 import { EmbeddingsFieldsSchema } from '../../src/protocol/openai/embeddings.ts';
 import { TranscriptionFieldsSchema } from '../../src/protocol/openai/transcription.ts';
 import { ResponseFormatSchema } from '../../src/protocol/openai/response-format.ts';
@@ -142,6 +150,30 @@ function bodiesOver(start: object, schemas: readonly v.GenericSchema[]): object[
   return bodies.map((body) => ({ ...start, ...(body as object) }));
 }
 
+/** As Anthropic's clients send them. */
+function messagesBodies(): object[] {
+  const start = { max_tokens: 1, messages: HELLO };
+  const turnsOf = (role: string, schema: v.GenericSchema): object[] =>
+    [...planted(schema, TEXT)].map((content) => ({ ...start, messages: [...HELLO, { role, content }] }));
+  const use = { type: 'tool_use', id: 'a', name: 'b', input: {} };
+  const all = [
+    ...bodiesOver(start, [PromptFieldsSchema, MessagesFieldsSchema, ToolFieldsSchema]),
+    ...turnsOf('user', UserBlocksSchema),
+    ...turnsOf('assistant', AssistantBlocksSchema),
+    ...[...planted(SystemBlocksSchema, TEXT)].map((system) => ({ ...start, system })),
+    ...[...planted(CustomToolSchema, TEXT)].map((tool) => ({ ...start, tools: [tool] })),
+    ...[...planted(ResultBlocksSchema, TEXT)].map((content) => ({
+      ...start,
+      messages: [
+        ...HELLO,
+        { role: 'assistant', content: [use] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content }] },
+      ],
+    })),
+  ];
+  return all.flatMap((body) => [body, { ...body, route: 'provider:mine' }]);
+}
+
 function rerankBodies(): object[] {
   const schemas = [RerankRequestSchema, RerankFieldsSchema];
   const text = { query: 'hi', documents: ['a'] };
@@ -208,6 +240,8 @@ function* ollamaGenerateBodies(): Generator<object, void, undefined> {
 /** Bodies for each route of PUBLIC that has one; the others have forms. */
 const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
   [HTTP_ROUTES.chatCompletions]: chatBodies,
+  [HTTP_ROUTES.messages]: messagesBodies,
+  [HTTP_ROUTES.countTokens]: messagesBodies,
   [HTTP_ROUTES.embeddings]: () => bodiesOver({ input: 'hi' }, [EmbedRequestSchema, EmbeddingsFieldsSchema]),
   [HTTP_ROUTES.completions]: completionBodies,
   [HTTP_ROUTES.tokenize]: () => bodiesOver({ content: 'hi' }, [TokenizeSchema, TokenizeTextRequestSchema]),

@@ -399,4 +399,28 @@ test('reranking uses only the named model, without fallback', async () => {
   assert.is(router.active + router.waiting, 0);
 });
 
+test('tokenizing uses only the named model, without fallback', async () => {
+  const a = provider('a', hello);
+  const b = provider('b', hello);
+  const { router, outcomes } = make(ALL, a, b);
+  const { tokens } = await Collector.of(router.tokenize({ text: 'ab', route: 'provider:b' }, context()));
+  assert.equal(tokens.tokens, [97, 98]);
+  assert.equal((await Collector.of(router.detokenize({ tokens: [99] }, context()))).text, 'c');
+  a.tokenize = () => {
+    throw new SvcError('PROVIDER_FAILED', 'a has failed');
+  };
+  const failed = failure(router.tokenize({ messages: [], sampling: {}, stop: [] }, context()));
+  assert.is((await failed).code, 'PROVIDER_FAILED');
+  assert.equal([a.tokenizeRequests.length, b.tokenizeRequests.length], [0, 1]);
+  assert.equal(
+    outcomes.map(({ kind, outcome }) => [kind, outcome]),
+    [
+      ['tokenizing', 'ok'],
+      ['tokenizing', 'ok'],
+      ['tokenizing', 'PROVIDER_FAILED'],
+    ],
+  );
+  assert.is(router.active + router.waiting, 0);
+});
+
 test.run();

@@ -25,5 +25,6 @@ export async function writeInfillModel(path: string): Promise<void> {
     u64(header.metadata.size + GAP_KEYS.length),
     whole.subarray(KEY_COUNT_AT + 8, start),
   ]);
-  await writeFile(path, Buffer.concat([head, textEntry(TEMPLATE, String(value) + spaces), added, whole.subarray(end)]));
+  if (typeof value !== 'string') throw new Error('tiny-qwen2: no chat template');
+  await writeFile(path, Buffer.concat([head, textEntry(TEMPLATE, value + spaces), added, whole.subarray(end)]));
 }

@@ -4,7 +4,9 @@ import { invalid } from '../../protocol/validate.ts';
 
 const NOT_HERE = 'is not supported by this provider';
 /** Fields that only local models read. */
-const LOCAL_ONLY = ['reasoning_budget_tokens', 'chat_template_kwargs', 'repetition_guard', 'lora'];
+const LOCAL_ONLY = ['chat_template_kwargs', 'repetition_guard', 'lora'];
+/** As LOCAL_ONLY, unless `reasoning_optional`: then an effort stands beside it. */
+const BUDGET = 'reasoning_budget_tokens';
 
 /** Values without effect: a server that does not support the setting answers the same. */
 const IDLE: Readonly<Partial<Record<keyof Sampling, number>>> = {
@@ -30,7 +32,8 @@ export function refuse(request: GenerateRequest, body: object, unsupported: read
     typeof content === 'string' ? [] : content.filter(({ type }) => type !== 'text'),
   );
   const wishes: Readonly<Record<string, unknown>> = { ...body, ...request, ...atWork(request.sampling), images };
-  for (const name of [...LOCAL_ONLY, ...unsupported]) {
+  const budget = request.reasoning_optional === true ? [] : [BUDGET];
+  for (const name of [...budget, ...LOCAL_ONLY, ...unsupported]) {
     const wish = wishes[name];
     if (wish === undefined || (Array.isArray(wish) && wish.length === 0)) continue;
     throw invalid(name, NOT_HERE);

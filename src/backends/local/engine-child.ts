@@ -57,7 +57,7 @@ export interface EngineChildOptions {
 
 /** Gets what the engine sends for the requests, by id. */
 export interface OutputReader {
-  accept(id: number): void;
+  accept(id: number, inputTokens: number): void;
   pushVectors(id: number, vectors: Float32Array): void;
   pushTokens(id: number, tokens: Omit<TokensEvent, 'type'>): void;
   push(outputs: readonly EngineOutput[]): void;
@@ -275,7 +275,7 @@ export class EngineChild {
         this.kill(SvcError.fromRecord(message.error));
         break;
       case 'accepted':
-        this.#options.inFlight.accept(message.id);
+        this.#options.inFlight.accept(message.id, message.inputTokens);
         break;
       case 'wants_cells':
         void this.#grow(message);

@@ -23,6 +23,7 @@ import type {
   TokenLogprobs,
   ToolCallEvent,
 } from '../../protocol/generate.ts';
+import { given } from '../../protocol/given.ts';
 import type { ScoresEvent } from '../../protocol/rerank.ts';
 import type { TokensEvent } from '../../protocol/tokenize.ts';
 import { toFinishEvent, toLogprobs } from './request.ts';
@@ -56,6 +57,7 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
   readonly id: number;
   protected readonly owner: AnswerOwner;
   #accepted = false;
+  #inputTokens: number | undefined;
   /** `at`: performance.now() when it arrived. */
   #end: { readonly finish: EngineFinish; readonly at: number } | { readonly error: SvcError } | undefined;
   #wake: () => void = () => undefined;
@@ -65,9 +67,10 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
     this.owner = owner;
   }
 
-  /** The engine has admitted the request. */
-  accept(): void {
+  /** The engine has admitted the request. `inputTokens`: those of its prompt, if it generates text. */
+  accept(inputTokens?: number): void {
     this.#accepted = true;
+    this.#inputTokens ??= inputTokens;
     this.#wake();
   }
 
@@ -110,7 +113,7 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
         const content = this.#accepted && announced ? this.take() : undefined;
         if (this.#accepted && !announced) {
           announced = true;
-          yield { type: 'start', model, provider: 'local' };
+          yield { type: 'start', model, provider: 'local', ...given({ input_tokens: this.#inputTokens }) };
         } else if (content !== undefined) {
           yield content;
         } else if (this.#end !== undefined) {

@@ -76,8 +76,9 @@ export class InFlight implements AnswerOwner, OutputReader {
     return detokenizing;
   }
 
-  accept(id: number): void {
-    this.#answers.get(id)?.accept();
+  accept(id: number, inputTokens: number): void {
+    const answer = this.#answers.get(id);
+    answer?.accept(answer instanceof Generation ? inputTokens : undefined);
   }
 
   pushVectors(id: number, vectors: Float32Array): void {

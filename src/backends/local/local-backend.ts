@@ -41,7 +41,7 @@ import { totalOf } from './fit.ts';
 import { adapterFilesOf, tried, withAdapters } from './lora.ts';
 import { cacheTypeOf, loadedHealth } from './loaded-health.ts';
 import { Pool } from './pool.ts';
-import { checkDimensions, toEngineRequest, toEngineText, withSettings } from './request.ts';
+import { checkDimensions, toEngineRequest, toEngineText, withoutNeedlessWishes, withSettings } from './request.ts';
 import { Residency } from './residency.ts';
 import type { Store } from './store.ts';
 import { Supervisor } from './supervisor.ts';
@@ -151,7 +151,7 @@ export class LocalBackend implements Backend {
       wanted: 'text',
       prepare: (model) => {
         const asked = this.#toEngine(request, model, context);
-        return (engine) => engine.generate(asked);
+        return (engine) => engine.generate(asked(engine));
       },
     });
   }
@@ -177,8 +177,8 @@ export class LocalBackend implements Backend {
     return this.#answers.answer(request, context, {
       wanted: isConversation(request) ? 'text' : 'tokens',
       prepare: (model) => {
-        const asked = isConversation(request) ? this.#toEngine(request, model, context) : toEngineText(request);
-        return (engine) => engine.tokenize(asked);
+        const asked = isConversation(request) ? this.#toEngine(request, model, context) : () => toEngineText(request);
+        return (engine) => engine.tokenize(asked(engine));
       },
     });
   }
@@ -190,13 +190,19 @@ export class LocalBackend implements Backend {
     });
   }
 
-  #toEngine(request: GenerateRequest, model: ModelRecord, { caller }: GenerateContext): Omit<EngineRequest, 'id'> {
+  /** The result depends on what the engine has found out about the model. */
+  #toEngine(
+    request: GenerateRequest,
+    model: ModelRecord,
+    { caller }: GenerateContext,
+  ): (engine: Supervisor) => Omit<EngineRequest, 'id'> {
     const { prefix_sharing, repetition_guard } = this.#options.engine;
     const whole = withSettings(request, { ...given({ repetition_guard }), ...model.settings });
-    return toEngineRequest(withAdapters(whole, this.#withState(model)), {
+    const asked = toEngineRequest(withAdapters(whole, this.#withState(model)), {
       share: shareOf(caller),
       own_prefixes: prefix_sharing === 'key',
     });
+    return (engine) => withoutNeedlessWishes(asked, request, engine);
   }
 
   async models(): Promise<readonly ModelRecord[]> {

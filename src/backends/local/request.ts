@@ -60,6 +60,7 @@ export function toEngineRequest(
     parallel_tool_calls: _parallel,
     reasoning_effort: _effort,
     reasoning_budget_tokens: _budget,
+    reasoning_optional: _optional,
     chat_template_kwargs: _variables,
     raw,
     format,
@@ -81,6 +82,20 @@ export function toEngineText({
 
 function toRawPrompt(raw: RawPrompt): Pick<EngineRequest, 'prompt' | 'prompt_tokens' | 'infill'> {
   return 'tokens' in raw ? { prompt_tokens: raw.tokens } : { prompt: raw.text, ...given({ infill: raw.infill }) };
+}
+
+/**
+ * The request without wishes about reasoning, if they are optional and the model cannot reason. An engine refuses them.
+ * REQUIRES: the engine is loaded.
+ */
+export function withoutNeedlessWishes(
+  asked: Omit<EngineRequest, 'id'>,
+  { reasoning_optional: isOptional }: Pick<GenerateRequest, 'reasoning_optional'>,
+  { info }: Pick<PlannedEngine, 'info'>,
+): Omit<EngineRequest, 'id'> {
+  if (isOptional !== true || info?.thinks !== false || asked.chat === undefined) return asked;
+  const { reasoning_effort: _effort, reasoning_budget_tokens: _budget, ...chat } = asked.chat;
+  return { ...asked, chat };
 }
 
 function toGrammar(format: Format): string {

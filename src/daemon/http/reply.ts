@@ -6,6 +6,7 @@
  * connection is destroyed: so a client that checks only the end of the body notices that the answer is incomplete.
  */
 import type { ServerResponse } from 'node:http';
+import { anthropicStatus, toAnthropicError } from '../../protocol/anthropic/error.ts';
 import type { SvcError } from '../../protocol/errors.ts';
 import { toOllamaError } from '../../protocol/ollama/error.ts';
 import { toOpenAiError } from '../../protocol/openai/chat-response.ts';
@@ -13,7 +14,7 @@ import { drained } from './drained.ts';
 import { discardBody } from './discard-body.ts';
 
 /** API whose error format the clients of a path read. */
-export type ApiFamily = 'openai' | 'ollama' | 'cohere' | 'native';
+export type ApiFamily = 'openai' | 'anthropic' | 'ollama' | 'cohere' | 'native';
 
 export interface StreamFormat {
   readonly contentType: string;
@@ -50,6 +51,9 @@ export class Reply {
     this.#res = res;
     this.#limits = limits;
     this.#signal = signal;
+    res.setHeader('x-request-id', id);
+    // Anthropic's clients read this one.
+    if (family === 'anthropic') res.setHeader('request-id', id);
   }
 
   setHeader(name: string, value: string): void {
@@ -111,12 +115,12 @@ export class Reply {
       res.write(this.#stream?.encodeError(error, this.#id) ?? '', destroy);
       return;
     }
-    const { http } = error.facts;
+    const http = this.#family === 'anthropic' ? anthropicStatus(error) : error.facts.http;
     if (error.code === 'BUSY' || error.code === 'NOT_READY' || error.retryAfterSeconds !== undefined) {
       res.setHeader('retry-after', String(Math.ceil(error.retryAfterSeconds ?? RETRY_AFTER_SECONDS)));
     }
     if (error.code === 'UNAUTHORIZED') res.setHeader('www-authenticate', 'Bearer');
-    // OpenAI's clients retry every 5xx unless this header forbids it.
+    // OpenAI's and Anthropic's clients retry every 5xx unless this header forbids it.
     if (http >= 500 && !error.retryable) res.setHeader('x-should-retry', 'false');
     this.json(http, this.#encode(error));
   }
@@ -125,6 +129,8 @@ export class Reply {
     switch (this.#family) {
       case 'openai':
         return toOpenAiError(error, this.#id);
+      case 'anthropic':
+        return toAnthropicError(error, this.#id);
       case 'ollama':
         return toOllamaError(error);
       case 'cohere':

@@ -1,7 +1,12 @@
 /** All routes of the HTTP API: path, method, scope and handler. */
+import type { IncomingHttpHeaders } from 'node:http';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../protocol/routes.ts';
 import { decodePercent } from '../../protocol/foreign-text.ts';
 import type { BodyKind } from './access.ts';
+import { countTokens } from './anthropic/count-tokens.ts';
+import { messages } from './anthropic/messages.ts';
+import * as anthropic from './anthropic/models.ts';
+import { byClient, isAnthropic } from './anthropic/version.ts';
 import type { RouteScope } from './authorize.ts';
 import { chatCompletions } from './openai/chat-completions.ts';
 import { completions } from './openai/completions.ts';
@@ -41,14 +46,21 @@ export const PUBLIC: readonly Route[] = [
   { method: 'GET', path: HTTP_ROUTES.health, scope: 'local', handler: health },
   { method: 'GET', path: HTTP_ROUTES.metrics, scope: 'local', handler: metrics },
   { method: 'POST', path: HTTP_ROUTES.chatCompletions, scope: 'local', handler: chatCompletions },
+  { method: 'POST', path: HTTP_ROUTES.messages, scope: 'local', handler: messages },
+  { method: 'POST', path: HTTP_ROUTES.countTokens, scope: 'local', handler: countTokens },
   { method: 'POST', path: HTTP_ROUTES.completions, scope: 'local', handler: completions },
   { method: 'POST', path: HTTP_ROUTES.transcriptions, scope: 'local', body: 'form', handler: transcriptions },
   { method: 'POST', path: HTTP_ROUTES.embeddings, scope: 'local', handler: embeddings },
   { method: 'POST', path: HTTP_ROUTES.rerankV1, scope: 'local', handler: rerank('1') },
   { method: 'POST', path: HTTP_ROUTES.rerankV2, scope: 'local', handler: rerank('2') },
   { method: 'POST', path: HTTP_ROUTES.rerank, scope: 'local', handler: rerank('2') },
-  { method: 'GET', path: HTTP_ROUTES.models, scope: 'local', handler: listModels },
-  { method: 'GET', path: `${HTTP_ROUTES.models}/*`, scope: 'local', handler: showModel },
+  { method: 'GET', path: HTTP_ROUTES.models, scope: 'local', handler: byClient(anthropic.listModels, listModels) },
+  {
+    method: 'GET',
+    path: `${HTTP_ROUTES.models}/*`,
+    scope: 'local',
+    handler: byClient(anthropic.showModel, showModel),
+  },
   { method: 'POST', path: HTTP_ROUTES.tokenize, scope: 'local', handler: tokenize },
   { method: 'POST', path: HTTP_ROUTES.detokenize, scope: 'local', handler: detokenize },
   { method: 'POST', path: HTTP_ROUTES.applyTemplate, scope: 'local', handler: applyTemplate },
@@ -114,8 +126,10 @@ const LLAMA_SERVER: ReadonlySet<string> = new Set([
   HTTP_ROUTES.props,
 ]);
 
-/** The API whose error format the clients of a path read. */
-export function familyOf(path: string): ApiFamily {
+/** The API whose error format the clients of a path read. `headers`: of the request. */
+export function familyOf(path: string, headers: IncomingHttpHeaders): ApiFamily {
+  if (/^\/v1\/messages(\/|$)/.test(path)) return 'anthropic';
+  if (/^\/v1\/models(\/|$)/.test(path) && isAnthropic(headers)) return 'anthropic';
   if (path.startsWith('/api/')) return 'ollama';
   if (/^(?:\/v[12])?\/rerank$/.test(path)) return 'cohere';
   if (LLAMA_SERVER.has(path)) return 'openai';

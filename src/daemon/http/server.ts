@@ -87,8 +87,7 @@ export function createListener({ services, control, limits: changed = {} }: List
     // Log the route, not the path: a URL may contain secrets.
     const facts: RequestFacts = { id, method: req.method, route: match?.route.path ?? null };
     const client = new AbortController();
-    const reply = new Reply(id, familyOf(path), res, limits, client.signal);
-    reply.setHeader('x-request-id', id);
+    const reply = new Reply(id, familyOf(path, req.headers), res, limits, client.signal);
     if (services.router.draining) reply.setHeader('connection', 'close');
     res.once('close', () => {
       if (!res.writableFinished) client.abort(new SvcError('CANCELLED', 'the client went away'));

@@ -315,6 +315,8 @@ test('what only local models do is rejected by name', () => {
   refuses({ reasoning_budget_tokens: 5 }, 'reasoning_budget_tokens');
   refuses({ chat_template_kwargs: { x: 1 } }, 'chat_template_kwargs');
   assert.equal(body({ lora: [] }), body({}));
+  const asked = { reasoning_effort: 'low', reasoning_optional: true };
+  assert.equal(body({ ...asked, reasoning_budget_tokens: 5 }), body({ reasoning_effort: 'low' }));
 });
 
 test('a no-op value is not sent to a server that does not support the parameter', () => {

@@ -290,6 +290,17 @@ test('close leaves no connection open', async ({ upstream, open }) => {
   assert.is(owned(), 0);
 });
 
+test('tokens and raw prompts are refused, with the name of the provider', async ({ open, upstream }) => {
+  const { backend } = open();
+  for (const act of [() => backend.tokenize(), () => backend.detokenize()])
+    assert.is((await rejection(act, 'INVALID_REQUEST', /^acme: .* tokens cannot be computed/)).param, 'model');
+  const request = { messages: [], raw: { text: 'a' }, sampling: {}, stop: [], model: 'm' };
+  const events = backend.generate(request, context());
+  const { param } = await rejection(() => events.next(), 'INVALID_REQUEST', /^acme: prompts that are not chats/);
+  assert.is(param, 'prompt');
+  assert.equal(upstream.asked, []);
+});
+
 test('embeddings and reranking are refused, with the name of the provider', async ({ open, upstream }) => {
   const { backend } = open();
   for (const act of [() => backend.embed(), () => backend.rerank()]) {

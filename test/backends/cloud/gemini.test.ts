@@ -260,6 +260,7 @@ feature('reasoning effort', 'is a level from Gemini 3 on, and a token budget bef
   assert.equal(think('high', NEW), level('HIGH'));
   assert.equal(think('xhigh', NEW), level('HIGH'));
   refusesByName(wire, NEW, { reasoning_effort: 'none' }, 'reasoning_effort');
+  assert.is(config({ reasoning_effort: 'none', reasoning_optional: true }, NEW), undefined);
 
   const budget = (tokens: number): object => ({
     thinkingConfig: { thinkingBudget: tokens, includeThoughts: tokens > 0 },

@@ -254,6 +254,16 @@ feature('reasoning effort', 'is a token budget for older models, and leaves half
   refusesByName(wire, OLD, { reasoning_effort: 'low', max_tokens: 1024 }, 'max_tokens');
 });
 
+test('an optional wish about reasoning has its own budget, and is left out where it does not fit', () => {
+  const think = (given: object, model?: string): unknown =>
+    body({ reasoning_effort: 'low', reasoning_optional: true, ...given }, model)['thinking'];
+  assert.equal(think({ reasoning_budget_tokens: 2000 }), { type: 'enabled', budget_tokens: 2000 });
+  assert.equal(think({ reasoning_budget_tokens: 8 }), { type: 'enabled', budget_tokens: 1024 });
+  assert.is(think({ reasoning_budget_tokens: 2000, max_tokens: 2000 }), undefined);
+  assert.is(think({ max_tokens: 1024 }), undefined);
+  assert.equal(think({ reasoning_budget_tokens: 2000 }, NEW), { type: 'adaptive', display: 'summarized' });
+});
+
 feature('reasoning effort', 'is off between tool calls, where the API would require the signed reasoning back', () => {
   const messages = [USER, { ...CALLED, reasoning: 'hm' }, RESULT];
   assert.is(body({ messages, reasoning_effort: 'high' })['thinking'], undefined);

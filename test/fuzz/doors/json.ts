@@ -8,12 +8,13 @@ import type { Random } from '../random.ts';
 import { damaged, once, randomBytes } from './bytes.ts';
 import type { Door, Player } from './doors.ts';
 import type { FuzzedDaemon } from './fuzzed-daemon.ts';
+import { MESSAGES } from './messages-body.ts';
 
 const CASES = 200_000;
 const CONNECTIONS = 32;
 const PATIENCE_MS = 300;
 /** Allowed statuses: an unreachable registry or a model that is not loaded is not a fault of svc. */
-const ALLOWED = [502, 503, 504];
+const ALLOWED = [502, 503, 504, 529];
 
 /** As in SamplingSchema, without logit_bias: each door has its own form of it. */
 const SAMPLING = {
@@ -127,6 +128,7 @@ const GENERATE = {
   format: { type: 'json_schema', schema: { type: 'object' }, name: 'f', strict: true },
   tools: [{ name: 'd', description: 'h', strict: null, parameters: { type: 'object' } }],
   tool_choice: { name: 'd' },
+  reasoning_optional: true,
   logprobs: 2,
   keep_alive_seconds: 60,
   timeout_ms: 1000,
@@ -266,6 +268,10 @@ export const BODIES: readonly Body[] = [
   { path: HTTP_ROUTES.chatCompletions, control: false, value: PLAIN },
   { path: HTTP_ROUTES.chatCompletions, control: false, value: { ...PLAIN, n: 3, stream: true } },
   { path: HTTP_ROUTES.embeddings, control: false, value: EMBED },
+  { path: HTTP_ROUTES.messages, control: false, value: MESSAGES },
+  { path: HTTP_ROUTES.countTokens, control: false, value: MESSAGES },
+  { path: HTTP_ROUTES.messages, control: false, value: PLAIN },
+  { path: HTTP_ROUTES.messages, control: false, value: { ...PLAIN, stream: true } },
   { path: HTTP_ROUTES.completions, control: false, value: COMPLETION },
   { path: HTTP_ROUTES.completions, control: false, value: { prompt: 'a', max_tokens: 1, logprobs: 1, stream: true } },
   { path: HTTP_ROUTES.tokenize, control: false, value: TOKENIZE },

@@ -101,7 +101,7 @@ test('an infill of no tokens only computes the prompt', async () => {
 const REFUSED: readonly [path: string, body: object, param: string, message: RegExp][] = [
   ['/tokenize', {}, 'content', /content is required/],
   ['/tokenize', { content: ['a', 1] }, 'content', /content must be string/],
-  ['/tokenize', { content: 'é'.repeat(1024 * 1024 + 1) }, 'content', /content/],
+  ['/tokenize', { content: 'é'.repeat(1024 * 1024 + 1) }, 'content', /content must have at most 2097152 bytes/],
   ['/tokenize', { content: 'a', with_pieces: 'yes' }, 'with_pieces', /with_pieces must be boolean/],
   ['/detokenize', {}, 'tokens', /tokens is required/],
   ['/detokenize', { tokens: 'a' }, 'tokens', /tokens must be array/],

@@ -9,14 +9,17 @@ export async function listModels({ services, reply }: Exchange): Promise<void> {
   reply.json(200, { object: 'list', data: records.map(toModel) });
 }
 
-export async function showModel({ param, services, reply }: Exchange): Promise<void> {
+export async function showModel(exchange: Exchange): Promise<void> {
+  exchange.reply.json(200, toModel(await findModel(exchange)));
+}
+
+/** The model that the path names. Throws MODEL_NOT_FOUND. */
+export async function findModel({ param, services }: Exchange): Promise<ModelRecord> {
   const found = modelNamed(param, await services.models());
-  if (found === undefined) {
-    throw new SvcError('MODEL_NOT_FOUND', `no model is named '${param}'`, {
-      hint: 'see GET /v1/models or `svc model list`',
-    });
-  }
-  reply.json(200, toModel(found));
+  if (found !== undefined) return found;
+  throw new SvcError('MODEL_NOT_FOUND', `no model is named '${param}'`, {
+    hint: 'see GET /v1/models or `svc model list`',
+  });
 }
 
 /** `name`: id, alias or `default`. */

@@ -200,11 +200,17 @@ function outputFormat({ format }: GenerateRequest): object {
 }
 
 /** Set only on request: models without thinking refuse the whole setting. */
-function thinkingConfig({ reasoning_effort: effort }: GenerateRequest, generation: number): object {
+function thinkingConfig(
+  { reasoning_effort: effort, reasoning_optional: isOptional }: GenerateRequest,
+  generation: number,
+): object {
   if (effort === undefined) return {};
   if (generation < FIRST_WITH_LEVELS) {
     return { thinkingConfig: { thinkingBudget: BUDGETS[effort], includeThoughts: effort !== 'none' } };
   }
-  if (effort === 'none') throw invalid('reasoning_effort', 'cannot be none: this model always thinks');
+  if (effort === 'none') {
+    if (isOptional === true) return {};
+    throw invalid('reasoning_effort', 'cannot be none: this model always thinks');
+  }
   return { thinkingConfig: { thinkingLevel: LEVELS[effort], includeThoughts: true } };
 }

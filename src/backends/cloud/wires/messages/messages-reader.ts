@@ -1,21 +1,14 @@
 /** Reads the Messages API: content blocks are opened, filled and closed one after another. */
 import * as v from 'valibot';
+import { FINISH_REASONS } from '../../../../protocol/anthropic/stop-reason.ts';
+import { COUNTS, fromCounts, type Counts } from '../../../../protocol/anthropic/usage.ts';
 import { SvcError } from '../../../../protocol/errors.ts';
-import type { FinishReason, Usage } from '../../../../protocol/generate.ts';
 import { brokenOff, notTheApi, readEvent } from '../../answer.ts';
 import { openAiError } from '../../openai-error.ts';
 import { toSvcError } from '../../provider-error.ts';
 import type { ServerEvent, WireEvent, WireReader } from '../../wire.ts';
 
-const count = v.nullish(v.number());
-const UsageSchema = v.object({
-  input_tokens: count,
-  output_tokens: count,
-  cache_read_input_tokens: count,
-  cache_creation_input_tokens: count,
-});
-type Counts = v.InferOutput<typeof UsageSchema>;
-
+const UsageSchema = v.object(COUNTS);
 const text = v.nullish(v.string(), '');
 /** One schema for all events: unknown events and fields are ignored, as the API requires. */
 const EventSchema = v.object({
@@ -30,17 +23,6 @@ const EventSchema = v.object({
   error: v.optional(v.unknown()),
 });
 
-const FINISH: ReadonlyMap<string, FinishReason> = new Map([
-  ['end_turn', 'stop'],
-  ['stop_sequence', 'stop'],
-  ['max_tokens', 'length'],
-  ['model_context_window_exceeded', 'length'],
-  // The server would continue if asked again, which svc does not do: so the answer was cut off.
-  ['pause_turn', 'length'],
-  ['tool_use', 'tool_calls'],
-  ['refusal', 'content_filter'],
-]);
-
 interface OpenCall {
   readonly index: number;
   /** From the opening of the block; complete if the server does not stream the input. */
@@ -52,7 +34,7 @@ export class MessagesReader implements WireReader {
   /** Calls with an open block, by block index. */
   readonly #calls = new Map<number, OpenCall>();
   #callCount = 0;
-  #counts: Partial<Counts> = {};
+  readonly #counts: Counts = {};
   #reason = 'for no reason';
   #isComplete = false;
 
@@ -119,21 +101,12 @@ export class MessagesReader implements WireReader {
   }
 
   #finish(): WireEvent[] {
-    const reason = FINISH.get(this.#reason);
+    const reason = FINISH_REASONS.get(this.#reason);
     if (reason === undefined) {
       throw new SvcError('PROVIDER_FAILED', 'the provider aborted its answer', { quote: this.#reason });
     }
-    const usage = this.#usage();
+    const usage = fromCounts(this.#counts);
     return [...(usage === null ? [] : [{ type: 'usage' as const, usage }]), { type: 'finish', reason }];
-  }
-
-  /** Their `input_tokens` excludes tokens read from or written to a cache; ours includes them. */
-  #usage(): Usage | null {
-    const { input_tokens: input, output_tokens: output } = this.#counts;
-    if (typeof input !== 'number' || typeof output !== 'number') return null;
-    const cached = this.#counts.cache_read_input_tokens ?? 0;
-    const written = this.#counts.cache_creation_input_tokens ?? 0;
-    return { input_tokens: input + cached + written, output_tokens: output, cached_tokens: cached };
   }
 }
 

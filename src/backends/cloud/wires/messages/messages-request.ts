@@ -162,7 +162,12 @@ function outputFormat({ format }: GenerateRequest): object | undefined {
 }
 
 function thinkingOf(
-  { reasoning_effort: wished, messages }: GenerateRequest,
+  {
+    reasoning_effort: wished,
+    reasoning_budget_tokens: wishedBudget,
+    reasoning_optional: isOptional,
+    messages,
+  }: GenerateRequest,
   maxTokens: number,
   thinksByItself: boolean,
   quirks: Quirks,
@@ -173,9 +178,11 @@ function thinkingOf(
   if (thinksByItself) return { thinking: { type: 'adaptive', display: 'summarized' }, effort: EFFORTS[wished] };
   // Budgeted thinking starts with a turn: in the middle of a turn the API requires the thinking from its start.
   if (messages.at(-1)?.role === 'tool' && quirks.replay_reasoning !== true) return {};
-  const budget = Math.min(BUDGETS[wished], Math.max(LEAST_BUDGET, Math.floor(maxTokens / 2)));
+  const most = Math.max(LEAST_BUDGET, Math.floor(maxTokens / 2));
+  const budget = wishedBudget === undefined ? Math.min(BUDGETS[wished], most) : Math.max(LEAST_BUDGET, wishedBudget);
   if (budget >= maxTokens) {
-    throw invalid('max_tokens', `must be greater than ${String(LEAST_BUDGET)} with reasoning_effort`);
+    if (isOptional === true) return {};
+    throw invalid('max_tokens', `must be greater than ${String(budget)}, the tokens for reasoning`);
   }
   return { thinking: { type: 'enabled', budget_tokens: budget } };
 }

@@ -1,0 +1,84 @@
+/** The content blocks that Anthropic's clients send. Fields without effect here are left out: `cache_control` etc. */
+import * as v from 'valibot';
+import { ContentPartSchema, LIMITS, ToolCallSchema } from '../generate.ts';
+
+const [, image, imageUrl] = ContentPartSchema.options;
+const { id, name } = ToolCallSchema.entries;
+
+const TextBlockSchema = v.object({ type: v.literal('text'), text: v.string() });
+
+const ImageBlockSchema = v.object({
+  type: v.literal('image'),
+  source: v.variant('type', [
+    v.object({ type: v.literal('base64'), media_type: image.entries.media_type, data: image.entries.data }),
+    v.object({ type: v.literal('url'), url: imageUrl.entries.url }),
+  ]),
+});
+
+/** Text only: no PDF is read here. */
+const DocumentBlockSchema = v.object({
+  type: v.literal('document'),
+  title: v.nullish(v.string()),
+  context: v.nullish(v.string()),
+  source: v.variant('type', [
+    v.object({ type: v.literal('text'), data: v.string() }),
+    v.object({
+      type: v.literal('content'),
+      content: v.union([v.string(), v.pipe(v.array(TextBlockSchema), v.maxLength(LIMITS.contentParts))]),
+    }),
+  ]),
+});
+
+const SearchResultBlockSchema = v.object({
+  type: v.literal('search_result'),
+  source: v.string(),
+  title: v.string(),
+  content: v.pipe(v.array(TextBlockSchema), v.maxLength(LIMITS.contentParts)),
+});
+
+const ToolResultBlockSchema = v.object({
+  type: v.literal('tool_result'),
+  tool_use_id: id,
+  /** A string or ResultBlocksSchema, which parses it apart, so that errors name the block. */
+  content: v.exactOptional(v.unknown()),
+  is_error: v.nullish(v.boolean()),
+});
+
+const blocks = <Block extends v.GenericSchema>(block: Block) =>
+  v.pipe(v.array(block), v.maxLength(LIMITS.contentParts));
+
+/** `system`, and messages of that role. */
+export const SystemBlocksSchema = blocks(v.variant('type', [TextBlockSchema]));
+
+/** Content of a tool's result. */
+export const ResultBlocksSchema = blocks(
+  v.variant('type', [TextBlockSchema, ImageBlockSchema, DocumentBlockSchema, SearchResultBlockSchema]),
+);
+
+export const UserBlocksSchema = blocks(
+  v.variant('type', [
+    TextBlockSchema,
+    ImageBlockSchema,
+    DocumentBlockSchema,
+    SearchResultBlockSchema,
+    ToolResultBlockSchema,
+  ]),
+);
+
+export const AssistantBlocksSchema = blocks(
+  v.variant('type', [
+    TextBlockSchema,
+    v.object({ type: v.literal('thinking'), thinking: v.string() }),
+    /** Only its author can read it: ignored. */
+    v.object({ type: v.literal('redacted_thinking') }),
+    v.object({ type: v.literal('tool_use'), id, name, input: v.record(v.string(), v.unknown()) }),
+  ]),
+);
+
+type BlockOf<Blocks extends v.GenericSchema> = v.InferOutput<Blocks> extends readonly (infer Block)[] ? Block : never;
+
+/** A block that becomes a text or a picture. */
+export type PlainBlock = BlockOf<typeof ResultBlocksSchema>;
+export type UserBlock = BlockOf<typeof UserBlocksSchema>;
+export type AssistantBlock = BlockOf<typeof AssistantBlocksSchema>;
+export type ToolResultBlock = Extract<UserBlock, { type: 'tool_result' }>;

@@ -1,0 +1,173 @@
+/**
+ * Converts the messages of Anthropic's API to ours.
+ *
+ * Consecutive messages of a role are one turn, as in its documentation. A user's turn has the results of tools first,
+ * each a message of its own, and then the rest. The places of all parts in the caller's request are kept, so that
+ * errors of a backend name the caller's fields.
+ */
+import type { ContentPart, Message, ToolCall } from '../generate.ts';
+import { parse } from '../validate.ts';
+import {
+  AssistantBlocksSchema,
+  ResultBlocksSchema,
+  SystemBlocksSchema,
+  UserBlocksSchema,
+  type AssistantBlock,
+  type PlainBlock,
+  type ToolResultBlock,
+  type UserBlock,
+} from './blocks.ts';
+
+/** A message with its content unchecked. */
+export interface WireMessage {
+  readonly role: 'system' | 'user' | 'assistant';
+  readonly content: unknown;
+}
+
+/** Paths in the caller's request. */
+export interface Place {
+  readonly message: string;
+  /** Of each part of the content, if the content is a list. */
+  readonly parts: readonly string[];
+  readonly calls: readonly string[];
+}
+
+/** One of our messages and where it comes from. */
+export interface PlacedMessage {
+  readonly message: Message;
+  readonly place: Place;
+}
+
+interface Placed<Block> {
+  readonly block: Block;
+  readonly param: string;
+}
+interface Turn {
+  readonly role: WireMessage['role'];
+  /** Path of its first message. */
+  readonly param: string;
+  readonly blocks: Placed<UserBlock | AssistantBlock>[];
+}
+
+/** Throws INVALID_REQUEST with `param`. */
+export function toMessages(wire: readonly WireMessage[]): PlacedMessage[] {
+  return turnsOf(wire).flatMap((turn) => (turn.role === 'user' ? userMessages(turn) : [otherMessage(turn)]));
+}
+
+function turnsOf(wire: readonly WireMessage[]): Turn[] {
+  const turns: Turn[] = [];
+  for (const [index, { role, content }] of wire.entries()) {
+    const param = `messages[${String(index)}]`;
+    const blocks = blocksOf(role, content, `${param}.content`);
+    const last = turns.at(-1);
+    if (last?.role === role) last.blocks.push(...blocks);
+    else turns.push({ role, param, blocks });
+  }
+  return turns;
+}
+
+const SCHEMAS = { system: SystemBlocksSchema, user: UserBlocksSchema, assistant: AssistantBlocksSchema } as const;
+
+function blocksOf(role: WireMessage['role'], content: unknown, param: string): Placed<UserBlock | AssistantBlock>[] {
+  if (typeof content === 'string') return [{ block: { type: 'text', text: content }, param }];
+  const blocks: readonly (UserBlock | AssistantBlock)[] = parse(SCHEMAS[role], content, param);
+  return placed(blocks, param);
+}
+
+function placed<Block>(blocks: readonly Block[], param: string): Placed<Block>[] {
+  return blocks.map((block, index) => ({ block, param: `${param}[${String(index)}]` }));
+}
+
+function userMessages({ param, blocks }: Turn): PlacedMessage[] {
+  const results: PlacedMessage[] = [];
+  const rest: Placed<PlainBlock>[] = [];
+  for (const { block, param: at } of blocks as readonly Placed<UserBlock>[]) {
+    if (block.type === 'tool_result') results.push(resultMessage(block, at));
+    else rest.push({ block, param: at });
+  }
+  if (rest.length === 0 && results.length > 0) return results;
+  return [...results, { message: { role: 'user', ...contentOf(rest) }, place: placeOf(param, rest) }];
+}
+
+/** A failure is told in the text: our messages have no field for it. */
+function resultMessage({ tool_use_id, content, is_error }: ToolResultBlock, param: string): PlacedMessage {
+  const plain: Placed<PlainBlock>[] =
+    content === undefined || content === null
+      ? []
+      : typeof content === 'string'
+        ? [{ block: { type: 'text', text: content }, param }]
+        : placed(parse(ResultBlocksSchema, content, `${param}.content`), `${param}.content`);
+  const failed: Placed<PlainBlock>[] = is_error === true ? [{ block: { type: 'text', text: FAILED }, param }] : [];
+  const all = [...failed, ...plain];
+  return {
+    message: { role: 'tool', ...contentOf(all), tool_call_id: tool_use_id },
+    place: placeOf(param, all),
+  };
+}
+
+const FAILED = 'The tool failed:';
+
+function otherMessage({ role, param, blocks }: Turn): PlacedMessage {
+  const texts: Placed<PlainBlock>[] = [];
+  const thoughts: string[] = [];
+  const calls: Placed<ToolCall>[] = [];
+  for (const { block, param: at } of blocks as readonly Placed<AssistantBlock>[]) {
+    if (block.type === 'text') texts.push({ block, param: at });
+    else if (block.type === 'thinking') thoughts.push(block.thinking);
+    else if (block.type === 'tool_use') {
+      const { id, name, input } = block;
+      calls.push({ block: { id, name, arguments: JSON.stringify(input) }, param: at });
+    }
+  }
+  const reasoning = thoughts.filter((thought) => thought !== '').join('\n');
+  return {
+    message: {
+      role,
+      ...contentOf(texts),
+      ...(reasoning === '' ? {} : { reasoning }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls.map(({ block }) => block) }),
+    },
+    place: { ...placeOf(param, texts), calls: calls.map(({ param: at }) => at) },
+  };
+}
+
+function placeOf(message: string, blocks: readonly Placed<PlainBlock>[]): Place {
+  return { message, parts: blocks.map(({ param }) => param), calls: [] };
+}
+
+/** Joins texts with line breaks, like OpenAI's requests here: both have the same prompt. */
+function contentOf(blocks: readonly Placed<PlainBlock>[]): Pick<Message, 'content'> {
+  const parts = blocks.map(({ block }) => toPart(block));
+  if (!parts.every((part) => part.type === 'text')) return { content: parts };
+  return { content: joined(parts.map(({ text }) => text)) };
+}
+
+/** Joins texts with line breaks; none before the first that is not empty. */
+export function joined(texts: readonly string[]): string {
+  return texts.reduce((whole, text) => (whole === '' ? text : `${whole}\n${text}`), '');
+}
+
+/** True unless a text is absent or empty. */
+function isGiven(text: string | null | undefined): text is string {
+  return text !== null && text !== undefined && text !== '';
+}
+
+function toPart(block: PlainBlock): ContentPart {
+  switch (block.type) {
+    case 'text':
+      return { type: 'text', text: block.text };
+    case 'image': {
+      const { source } = block;
+      if (source.type === 'url') return { type: 'image_url', url: source.url };
+      return { type: 'image', media_type: source.media_type, data: source.data };
+    }
+    case 'document': {
+      const { title, context, source } = block;
+      const content = source.type === 'text' ? source.data : source.content;
+      const texts = typeof content === 'string' ? [content] : content.map(({ text }) => text);
+      return { type: 'text', text: joined([title, context, ...texts].filter(isGiven)) };
+    }
+    case 'search_result':
+      return { type: 'text', text: joined([block.title, block.source, ...block.content.map(({ text }) => text)]) };
+  }
+}

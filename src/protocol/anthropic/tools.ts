@@ -1,0 +1,84 @@
+/** Converts the tools of Anthropic's API to ours. */
+import * as v from 'valibot';
+import { asksForCall, LIMITS, ToolSchema, type GenerateRequest, type Tool } from '../generate.ts';
+import { given } from '../given.ts';
+import { invalid, parse } from '../validate.ts';
+
+const { name, parameters } = ToolSchema.entries;
+const parallel = { disable_parallel_tool_use: v.nullish(v.boolean(), false) };
+
+/** A tool that the client defines. */
+export const CustomToolSchema = v.object({
+  name,
+  description: v.nullish(v.string()),
+  input_schema: parameters.wrapped,
+  strict: v.nullish(v.boolean()),
+});
+
+/** Fields of a request about tools; each tool that the client defines is parsed apart. */
+export const ToolFieldsSchema = v.object({
+  tools: v.exactOptional(
+    v.pipe(v.array(v.looseObject({ type: v.nullish(v.string()) })), v.maxLength(LIMITS.tools)),
+    [],
+  ),
+  tool_choice: v.exactOptional(
+    v.variant('type', [
+      v.object({ type: v.literal('auto'), ...parallel }),
+      v.object({ type: v.literal('any'), ...parallel }),
+      v.object({ type: v.literal('tool'), name, ...parallel }),
+      v.object({ type: v.literal('none') }),
+    ]),
+  ),
+});
+type ToolFields = v.InferOutput<typeof ToolFieldsSchema>;
+
+export interface OfferedTools {
+  readonly fields: Pick<GenerateRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>;
+  /** Path of each tool in the caller's request. */
+  readonly places: readonly string[];
+}
+
+/**
+ * Passes over tools of any other type than `custom`: Anthropic runs them itself, or its models know them without a
+ * schema, and clients offer them to every model. Throws INVALID_REQUEST.
+ */
+export function toTools({ tools, tool_choice: choice }: ToolFields): OfferedTools {
+  const places: string[] = [];
+  const offered: Tool[] = [];
+  for (const [index, tool] of tools.entries()) {
+    if (typeof tool.type === 'string' && tool.type !== 'custom') continue;
+    const place = `tools[${String(index)}]`;
+    places.push(place);
+    offered.push(toTool(parse(CustomToolSchema, tool, place)));
+  }
+  const tool_choice = toChoice(choice);
+  if (offered.length === 0) {
+    if (asksForCall(tool_choice)) throw invalid('tool_choice', 'requires tools of the type custom');
+    return { fields: {}, places };
+  }
+  const isSingle = choice !== undefined && choice.type !== 'none' && choice.disable_parallel_tool_use;
+  return {
+    fields: { tools: offered, ...given({ tool_choice, parallel_tool_calls: isSingle ? false : undefined }) },
+    places,
+  };
+}
+
+function toTool({ name, description, input_schema, strict }: v.InferOutput<typeof CustomToolSchema>): Tool {
+  return {
+    name,
+    parameters: input_schema,
+    ...given({ description: description ?? undefined, strict: strict ?? undefined }),
+  };
+}
+
+function toChoice(choice: ToolFields['tool_choice']): GenerateRequest['tool_choice'] {
+  if (choice === undefined) return undefined;
+  switch (choice.type) {
+    case 'any':
+      return 'required';
+    case 'tool':
+      return { name: choice.name };
+    default:
+      return choice.type;
+  }
+}
