@@ -44,6 +44,9 @@ test('close is idempotent, and later calls are rejected', async () => {
     () => native.stats(),
     () => native.tokenize('a'),
     () => native.detokenize(Int32Array.of(1)),
+    () => native.encode('a'),
+    () => native.pieces(Int32Array.of(1)),
+    () => native.render({ id: 1, prompt: 'a' }),
     () => native.renderChat([{ role: 'user', content: 'a' }]),
     () => native.submit({ id: 1, prompt: 'a' }),
   ]) {
