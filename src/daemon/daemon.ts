@@ -38,9 +38,8 @@ import type {
   PullRequest,
   ReloadRecord,
 } from '../protocol/routes.ts';
-import type { Outcome, Router } from '../routing/router.ts';
+import type { Router } from '../routing/router.ts';
 import type { Budgets } from '../usage/budgets.ts';
-import type { AnsweredLine } from '../usage/ledger.ts';
 import { Checks, type Store } from './checks.ts';
 import { Conditions, type ConditionWriter } from './conditions.ts';
 import { OwnDaemonFile } from './daemon-file.ts';
@@ -63,6 +62,7 @@ import { FailureLog } from './request-log.ts';
 import type { EngineProcess } from './resources.ts';
 import type { ServiceManager } from './service-manager.ts';
 import type { Services } from './services.ts';
+import { usageOf } from './usage-line.ts';
 
 /** The backend of this machine: a Backend that also manages engines and models. */
 export interface LocalEngines extends Backend {
@@ -184,7 +184,7 @@ export class Daemon implements Services {
     });
     router.observe(async (outcome) => {
       this.metrics.answerEnded(outcome);
-      await parts.budgets.answered(toUsage(outcome));
+      await parts.budgets.answered(usageOf(outcome));
     });
     this.shelf = new Shelf({
       ...parts,
@@ -464,14 +464,4 @@ export class Daemon implements Services {
     });
     this.#monitor.stop();
   }
-}
-
-/** Tokens that are only counted are no usage. */
-function toUsage({ kind, provider, caller, model, outcome, finish }: Outcome): Omit<AnsweredLine, 'event' | 'at'> {
-  const {
-    input_tokens = null,
-    cached_tokens = null,
-    output_tokens = null,
-  } = (kind === 'tokenizing' ? null : finish?.usage) ?? {};
-  return { provider, key: caller.name, model, outcome, input_tokens, cached_tokens, output_tokens };
 }

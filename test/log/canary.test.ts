@@ -24,6 +24,7 @@ import { spawnSvc, svc, type SvcOptions } from '../support/svc.ts';
 import { seenOf } from '../support/proc.ts';
 import { waitFor } from '../support/wait.ts';
 import { messagesBodies } from './messages-bodies.ts';
+import { tellOllama, tellRankers, tellTokenizers } from './tell-apis.ts';
 
 const PROMPT = `canary-prompt-${randomBytes(8).toString('hex')}`;
 const KEY = `sk-canary-${randomBytes(8).toString('hex')}`;
@@ -31,7 +32,6 @@ const KEY = `sk-canary-${randomBytes(8).toString('hex')}`;
 const DATA = PROMPT.replaceAll('-', '');
 const SECRETS = [PROMPT, KEY, DATA] as const;
 const CHAT = HTTP_ROUTES.chatCompletions;
-const RERANKS = [HTTP_ROUTES.rerank, HTTP_ROUTES.rerankV1, HTTP_ROUTES.rerankV2];
 
 const test = suite<{ home: Home }>('canary');
 let daemon: DaemonProcess | undefined;
@@ -155,9 +155,9 @@ async function tellEverything(http: To, control: To): Promise<void> {
   await ask(control, '/control/generate', { body: asked });
   const secrets = { prompt: PROMPT, key: KEY, data: DATA };
   for (const body of messagesBodies(secrets)) await ask(http, HTTP_ROUTES.messages, { headers, body });
-  await tellRankers(http, headers);
-  await tellTokenizers(http, headers);
-  await tellOllama(http, headers);
+  await tellRankers(http, headers, secrets);
+  await tellTokenizers(http, headers, secrets);
+  await tellOllama(http, headers, secrets);
   for (const path of [`${CHAT}?key=${KEY}`, `/v1/models/${KEY}`, `/${PROMPT}`, `/readyz/${KEY}`, `/readyz?${PROMPT}`]) {
     await ask(http, path, { headers });
     await ask(http, path, { headers, body: answered });
@@ -174,53 +174,6 @@ async function tellEverything(http: To, control: To): Promise<void> {
     await sendRaw(http, raw);
   }
   await sendRaw(http, `POST ${CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\n${KEY}: ${'x'.repeat(40_000)}\r\n\r\n`);
-}
-
-async function tellRankers(http: To, headers: Record<string, string>): Promise<void> {
-  for (const path of RERANKS)
-    for (const body of [
-      { query: PROMPT, documents: [PROMPT, { text: KEY }] },
-      { query: PROMPT, documents: [PROMPT], model: 'ranker', return_documents: true },
-      { query: PROMPT, documents: { [KEY]: PROMPT } },
-      { query: 'x', documents: ['y'], model: KEY, rank_fields: [PROMPT] },
-    ])
-      await ask(http, path, { headers, body });
-  await ask(http, HTTP_ROUTES.embeddings, { headers, body: { input: [PROMPT, KEY], user: KEY } });
-}
-
-async function tellTokenizers(http: To, headers: Record<string, string>): Promise<void> {
-  const texts = { content: PROMPT, input_prefix: PROMPT, input_suffix: PROMPT, prompt: PROMPT, messages };
-  const { completions, tokenize, detokenize, applyTemplate, infill } = HTTP_ROUTES;
-  for (const path of [completions, tokenize, detokenize, applyTemplate, infill]) {
-    const { messages: _, ...plain } = texts;
-    for (const body of [
-      path === completions ? plain : texts,
-      { ...plain, content: [PROMPT], tokens: [PROMPT], prompt: { [KEY]: PROMPT }, input_suffix: 7 },
-      { ...plain, messages, model: KEY, stop: [PROMPT], max_tokens: 2, n_predict: 2 },
-      { ...plain, suffix: PROMPT, echo: true, max_tokens: 2, input_extra: [{ filename: KEY, text: PROMPT }] },
-    ])
-      await ask(http, path, { headers, body });
-  }
-  await ask(http, `${HTTP_ROUTES.props}?model=${KEY}`, { headers });
-}
-
-async function tellOllama(http: To, headers: Record<string, string>): Promise<void> {
-  const asked = { model: 'default', stream: false, options: { num_predict: 2 } };
-  for (const [path, body] of [
-    [HTTP_ROUTES.ollamaChat, { ...asked, messages: [{ role: 'system', content: KEY }, ...messages] }],
-    [HTTP_ROUTES.ollamaChat, { ...asked, messages: [{ role: PROMPT, content: KEY }] }],
-    [HTTP_ROUTES.ollamaChat, { ...asked, messages: [{ role: 'user', content: PROMPT, images: [DATA, KEY] }] }],
-    [HTTP_ROUTES.ollamaChat, { ...asked, messages, options: { stop: [PROMPT], seed: KEY } }],
-    [HTTP_ROUTES.ollamaGenerate, { ...asked, prompt: PROMPT, system: KEY }],
-    [HTTP_ROUTES.ollamaGenerate, { ...asked, prompt: { [KEY]: PROMPT } }],
-    [HTTP_ROUTES.ollamaEmbed, { model: 'default', input: [PROMPT, KEY] }],
-    [HTTP_ROUTES.ollamaEmbeddings, { model: KEY, prompt: PROMPT }],
-    [HTTP_ROUTES.ollamaShow, { model: PROMPT }],
-    [HTTP_ROUTES.ollamaCopy, { source: PROMPT, destination: KEY }],
-    [HTTP_ROUTES.ollamaCreate, { model: KEY, from: PROMPT, system: PROMPT }],
-  ] as const)
-    await ask(http, path, { headers, body });
-  await ask(http, HTTP_ROUTES.ollamaDelete, { method: 'DELETE', headers, body: { model: PROMPT } });
 }
 
 async function sendRaw(to: To, text: string): Promise<void> {

@@ -1,5 +1,5 @@
 /** Bodies of Anthropic's Messages, valid and invalid, with secrets in each place that a client controls. */
-interface Secrets {
+export interface Secrets {
   readonly prompt: string;
   readonly key: string;
   /** In base64. */

@@ -100,6 +100,9 @@ export interface LocalBackendOptions {
   readonly hostMemory?: () => HostMemory;
 }
 
+/** A request as an engine takes it. */
+type Asked = (engine: Supervisor) => Omit<EngineRequest, 'id'>;
+
 export class LocalBackend implements Backend {
   readonly name = 'local';
   /** Answers that an engine computes at the same time. */
@@ -191,11 +194,7 @@ export class LocalBackend implements Backend {
   }
 
   /** The result depends on what the engine has found out about the model. */
-  #toEngine(
-    request: GenerateRequest,
-    model: ModelRecord,
-    { caller }: GenerateContext,
-  ): (engine: Supervisor) => Omit<EngineRequest, 'id'> {
+  #toEngine(request: GenerateRequest, model: ModelRecord, { caller }: GenerateContext): Asked {
     const { prefix_sharing, repetition_guard } = this.#options.engine;
     const whole = withSettings(request, { ...given({ repetition_guard }), ...model.settings });
     const asked = toEngineRequest(withAdapters(whole, this.#withState(model)), {
