@@ -40,6 +40,7 @@ import type {
 } from '../protocol/routes.ts';
 import type { Router } from '../routing/router.ts';
 import type { Budgets } from '../usage/budgets.ts';
+import { usageOf } from '../usage/answered.ts';
 import { Checks, type Store } from './checks.ts';
 import { Conditions, type ConditionWriter } from './conditions.ts';
 import { OwnDaemonFile } from './daemon-file.ts';
@@ -62,7 +63,6 @@ import { FailureLog } from './request-log.ts';
 import type { EngineProcess } from './resources.ts';
 import type { ServiceManager } from './service-manager.ts';
 import type { Services } from './services.ts';
-import { usageOf } from './usage-line.ts';
 
 /** The backend of this machine: a Backend that also manages engines and models. */
 export interface LocalEngines extends Backend {

@@ -63,8 +63,8 @@ class AttentionOfAll final : public ggml::cpu::tensor_traits {
     std::size_t heads;
   };
 
-  // Rows to compute together, of `count` rows and parts in all: as many as leave each thread several
-  // pieces of work.
+  // Rows to compute together, of `count` rows and parts in all: as many as leave each thread
+  // several pieces of work.
   static std::size_t BlockOf(std::size_t count, std::size_t threads) {
     return std::clamp<std::size_t>(count / (threads * kSharesPerThread), 1, kAttentionRows);
   }
