@@ -39,8 +39,8 @@ import type {
   ReloadRecord,
 } from '../protocol/routes.ts';
 import type { Router } from '../routing/router.ts';
-import type { Budgets } from '../usage/budgets.ts';
 import { usageOf } from '../usage/answered.ts';
+import type { Budgets } from '../usage/budgets.ts';
 import { Checks, type Store } from './checks.ts';
 import { Conditions, type ConditionWriter } from './conditions.ts';
 import { OwnDaemonFile } from './daemon-file.ts';
