@@ -29,6 +29,8 @@ export interface Answer {
   readonly pieces: readonly number[];
   /** Milliseconds from the request to the first piece of each choice. */
   readonly firsts: readonly number[];
+  /** Milliseconds from the request to the first piece of a tool call; null: there is none. */
+  readonly firstCall: number | null;
   /** Token counts as reported by the server. */
   readonly inputTokens: number;
   readonly cachedTokens: number;
@@ -92,6 +94,7 @@ export async function ask(
   let usage: Usage | null = null;
   let isFinished = false;
   const [pieces, firsts]: [number[], number[]] = [[], []];
+  let firstCall: number | null = null;
   for await (const chunk of chunksOf(response)) {
     usage = chunk.usage ?? usage;
     told.model = chunk.model;
@@ -101,6 +104,7 @@ export async function ask(
     if (content || calls?.length) {
       told.pieces = pieces.push(performance.now() - from);
       firsts[choice.index] ??= pieces.at(-1) as number;
+      if (calls?.length) firstCall ??= pieces.at(-1) as number;
       text += content ?? '';
       onPiece?.(told.pieces);
     }
@@ -113,6 +117,7 @@ export async function ask(
     model: told.model ?? '',
     pieces,
     firsts,
+    firstCall,
     inputTokens: usage.prompt_tokens,
     cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
     outputTokens: usage.completion_tokens,

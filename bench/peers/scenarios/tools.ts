@@ -13,7 +13,8 @@ export const twentyTools: Scenario = {
   figures: [
     time('first token', { server: PEER, ratio: 1 }),
     time('first token of another question with the same tools', { server: PEER, ratio: 1 }),
-    time('first piece of a call that must happen, with the same tools', { server: PEER, ratio: 1 }),
+    // llama-server's grammar lets a model write text before the call, which one with random weights does.
+    time('first piece of a call that must happen, with the same tools'),
   ],
   seconds: 12,
   measure: async (server) => {
@@ -22,7 +23,7 @@ export const twentyTools: Scenario = {
     const first = await ask(server, question({}));
     const second = await ask(server, question({}));
     const call = await ask(server, question({ tool_choice: 'required' }));
-    return [ttft(first), ttft(second), ttft(call)];
+    return [ttft(first), ttft(second), call.firstCall];
   },
 };
 
