@@ -74,21 +74,7 @@ export async function ask(
     ...more,
   });
   const from = performance.now();
-  const outgoing = request(`${target.url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(body),
-      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-    },
-    // No keep-alive: servers close idle connections.
-    agent: false,
-    signal: AbortSignal.any([AbortSignal.timeout(LONGEST_MS), ...(signal === undefined ? [] : [signal])]),
-  });
-  outgoing.end(body);
-  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
-  response.setEncoding('utf8');
-  if (response.statusCode !== 200) throw new Error(`status ${String(response.statusCode)}: ${await all(response)}`);
+  const response = await post(`${target.url}/v1/chat/completions`, body, { key, signal });
 
   let text = '';
   let usage: Usage | null = null;
@@ -123,6 +109,30 @@ export async function ask(
     outputTokens: usage.completion_tokens,
     total: performance.now() - from,
   };
+}
+
+/** Rejects if the status is not 200. */
+async function post(
+  url: string,
+  body: string,
+  { key, signal }: { readonly key: string | undefined; readonly signal: AbortSignal | undefined },
+): Promise<IncomingMessage> {
+  const outgoing = request(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+    },
+    // No keep-alive: servers close idle connections.
+    agent: false,
+    signal: AbortSignal.any([AbortSignal.timeout(LONGEST_MS), ...(signal === undefined ? [] : [signal])]),
+  });
+  outgoing.end(body);
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  response.setEncoding('utf8');
+  if (response.statusCode !== 200) throw new Error(`status ${String(response.statusCode)}: ${await all(response)}`);
+  return response;
 }
 
 interface Usage {
