@@ -64,7 +64,7 @@ export const DAEMON: readonly Fault[] = [
     daemon: 'ends',
     underLoad: true,
     mayFail: AWAY,
-    mayLose: CLIENTS,
+    mayLose: CLIENTS + UNTAKEN,
     sees: /^exit 3: the daemon went away before its answer was complete$/,
     async plant(scene) {
       const run = await scene.run();
