@@ -58,7 +58,7 @@ export interface ModelShelf {
   /** As `svc model rm --yes`. Throws INVALID_REQUEST for the built-in model, BUSY while it is in use, CANNOT_WRITE. */
   remove(model: ModelRecord): Promise<void>;
   /**
-   * As `svc model create`: makes a name with settings from `model`. Resolves with what was skipped, and why. Throws
+   * As `svc model create`: makes a name with settings from `model`. Resolves with the settings that were skipped, and why. Throws
    * INVALID_REQUEST, CANNOT_WRITE.
    */
   create(

@@ -43,9 +43,9 @@ export const LIMITS = {
   rerankDocuments: 1000,
   /** Files beside the one with the gap. */
   infillFiles: 256,
-  /** Of a text to tokenize, in UTF-8. */
+  /** Maximum bytes of a text to tokenize, in UTF-8. */
   tokenizeBytes: 2 * 1024 * 1024,
-  /** Of the rendered text of a conversation to tokenize: its tokens must fit into a frame, too. */
+  /** Maximum bytes of a conversation to tokenize, as rendered text: its tokens must fit into a frame, too. */
   renderedBytes: 4 * 1024 * 1024,
   /** Token ids to detokenize, or of the prompts of a legacy completion together. */
   tokenIds: 100_000,

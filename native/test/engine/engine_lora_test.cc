@@ -182,7 +182,7 @@ TEST(TextsOfSeveralSetsBesideOneAnotherAreThoseOfEachAloneButForTies) {
     EXPECT(SameButForTies(alone[i], host.Logprobs(ids[i])));
     if (!SameButForTies(alone[(i + 1) % kRequests], host.Logprobs(ids[i]))) ++told_apart;
   }
-  // The comparison tells sets apart, but for those whose first words are a near tie.
+  // Other sets give other texts, unless the first words are a near tie.
   EXPECT(told_apart > kRequests / 2);
 }
 

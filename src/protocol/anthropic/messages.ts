@@ -89,7 +89,7 @@ function userMessages({ param, blocks }: Turn): PlacedMessage[] {
   return [...results, { message: { role: 'user', ...contentOf(rest) }, place: placeOf(param, rest) }];
 }
 
-/** A failure is told in the text: our messages have no field for it. */
+/** The text says that the tool failed: our messages have no field for it. */
 function resultMessage({ tool_use_id, content, is_error }: ToolResultBlock, param: string): PlacedMessage {
   const plain: Placed<PlainBlock>[] =
     content === undefined || content === null

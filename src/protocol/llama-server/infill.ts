@@ -2,7 +2,7 @@
  * `POST /infill`: converts llama-server's format, which editors use to complete code, to a request with a gap, and the
  * answer to its response. Fields are treated as in openai/chat-request.ts.
  *
- * Ignored, because they change only how llama-server computes or what it repeats: `cache_prompt`, `id_slot`,
+ * Ignored, because they change only how llama-server computes, or which fields its answer repeats: `cache_prompt`, `id_slot`,
  * `response_fields`, `timings_per_token`. Ignored although they could change the answer, because editors always send
  * them: `samplers` (the order is fixed), `t_max_prompt_ms`, `t_max_predict_ms` and `n_indent` (limits of an answer that
  * the editor can end itself).

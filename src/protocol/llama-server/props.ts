@@ -1,8 +1,8 @@
-/** `GET /props`: what is known of a model in llama-server's format. The file's path is withheld. */
+/** `GET /props`: properties of a model in llama-server's format, without the path of its file. */
 import type { Sampling } from '../generate.ts';
 import type { ModelRecord } from '../records.ts';
 
-/** What a model's file says, and what is configured for it. */
+/** Defaults of a model: from its file and from the config. */
 export interface ModelDefaults {
   /** Jinja; null: the file has none. */
   readonly chat_template: string | null;

@@ -26,7 +26,7 @@ export async function routed(services: Services, typed: string): Promise<{ reado
 }
 
 /**
- * Loads a model for later requests, or unloads it if it is to stay for 0 seconds. Resolves with what was done.
+ * Loads a model for later requests, or unloads it if it is to stay for 0 seconds. Resolves with which of the two.
  * Throws MODEL_NOT_FOUND, BUSY for a model in use, FORBIDDEN if the caller may not unload it, and errors of the load.
  */
 export async function loadOrUnload(
