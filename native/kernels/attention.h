@@ -32,10 +32,10 @@ struct Attention {
 
 // Reads only the cells that a row sees, kAttentionTile at a time, in cell order. Keeps
 // single-precision sums and the largest score so far (the online softmax of FlashAttention,
-// arXiv 2205.14135). Rows of one text share each converted tile: the cells that a row sees begin with
-// those of the row before it. The result of a row is bit-identical for every kernel, and does not
-// depend on the other rows; all zeros if it sees no cell. `scratch`: AttentionScratch() bytes. Thread: any, each
-// with its own scratch.
+// arXiv 2205.14135). Rows of one text share each converted tile: the cells that a row sees begin
+// with those of the row before it. The result of a row is bit-identical for every kernel, and does
+// not depend on the other rows; all zeros if it sees no cell. `scratch`: AttentionScratch() bytes.
+// Thread: any, each with its own scratch.
 using AttentionKernel = void(const Attention& attention, std::uint8_t* scratch);
 
 // True if the kernels support heads of this length.
