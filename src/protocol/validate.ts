@@ -23,6 +23,13 @@ export function invalid(param: string | undefined, what: string): SvcError {
   return new SvcError('INVALID_REQUEST', `${param ?? 'the request'} ${what}`, given({ param }));
 }
 
+/** Copy of a JSON body without the fields that are null: to clients, null means absent. Throws INVALID_REQUEST. */
+export function presentFields(body: unknown): Record<string, unknown> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw invalid(undefined, 'must be a JSON object');
+  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+}
+
 /** Renames the field `ours`, or a field in it, to the caller's name `theirs` in an error. */
 export function renamed(error: unknown, ours: string, theirs: string): unknown {
   if (!(error instanceof SvcError) || error.param === undefined) return error;

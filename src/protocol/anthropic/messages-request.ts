@@ -11,7 +11,7 @@ import * as v from 'valibot';
 import { GenerateRequestSchema, LIMITS, SamplingSchema, type Format, type GenerateRequest } from '../generate.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
-import { invalid, parse } from '../validate.ts';
+import { invalid, parse, presentFields } from '../validate.ts';
 import { toMessages, type Place } from './messages.ts';
 import type { Places } from './names.ts';
 import { toSystem } from './system.ts';
@@ -69,7 +69,7 @@ export const MessagesFieldsSchema = v.object({ max_tokens: GenerateRequestSchema
 
 /** Throws INVALID_REQUEST with `param`. */
 export function parseMessages(body: unknown): MessagesCall {
-  const fields = fieldsOf(body);
+  const fields = presentFields(body);
   const { max_tokens } = parse(MessagesFieldsSchema, fields);
   const { call, request, places } = parsePrompt(fields);
   return {
@@ -83,7 +83,7 @@ export function parseMessages(body: unknown): MessagesCall {
 
 /** `POST /v1/messages/count_tokens`: the same without `max_tokens`. Throws INVALID_REQUEST with `param`. */
 export function parseCountTokens(body: unknown): Pick<MessagesCall, 'request' | 'places'> {
-  return parsePrompt(fieldsOf(body));
+  return parsePrompt(presentFields(body));
 }
 
 interface Prompt {
@@ -131,13 +131,6 @@ function formatOf({ output_config, output_format }: PromptFields): { format: For
   const inner = output_config?.format ?? undefined;
   if (inner !== undefined) return { format: inner, place: 'output_config.format' };
   return output_format === undefined ? null : { format: output_format, place: 'output_format' };
-}
-
-/** Copy of the body without the fields that are null. */
-function fieldsOf(body: unknown): Record<string, unknown> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalid(undefined, 'must be a JSON object');
-  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
 }
 
 function refuseUnsupported({ mcp_servers, container }: Readonly<Record<string, unknown>>): void {

@@ -8,7 +8,7 @@ import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
 import { truncatedOf } from '../openai/chat-response.ts';
 import { parseRerankRequest, ranked, RerankRequestSchema, type RerankRequest } from '../rerank.ts';
-import { invalid, parse } from '../validate.ts';
+import { invalid, parse, presentFields } from '../validate.ts';
 
 export interface RerankCall {
   readonly request: RerankRequest;
@@ -26,9 +26,7 @@ export const RerankFieldsSchema = v.object({
 
 /** Ignores unknown fields; null means absent. Throws INVALID_REQUEST with `param`. */
 export function parseRerank(body: unknown): RerankCall {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalid(undefined, 'must be a JSON object');
-  const fields = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+  const fields = presentFields(body);
   const { model, documents, ...rest } = fields;
   refuseUnsupported(rest);
   const { top_n, return_documents, max_tokens_per_doc, keep_alive } = parse(RerankFieldsSchema, rest);

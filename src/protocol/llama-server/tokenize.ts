@@ -12,7 +12,7 @@ import {
   type TokensEvent,
   type TokenizeTextRequest,
 } from '../tokenize.ts';
-import { invalid, parse } from '../validate.ts';
+import { parse, presentFields } from '../validate.ts';
 
 const { model, route, context_length } = TokenizeTextRequestSchema.entries;
 const settings = { model, route, context_length, keep_alive: KeepAliveSchema };
@@ -28,7 +28,7 @@ export const TokenizeSchema = v.object({
 
 /** Ignores unknown fields; null means absent. Throws INVALID_REQUEST with `param`. */
 export function parseTokenize(body: unknown): TokenizeTextRequest {
-  const { content, add_special, parse_special, with_pieces, ...rest } = parse(TokenizeSchema, fieldsOf(body));
+  const { content, add_special, parse_special, with_pieces, ...rest } = parse(TokenizeSchema, presentFields(body));
   return parseTokenizeRequest({
     text: content,
     add_special,
@@ -42,7 +42,7 @@ export const DetokenizeSchema = v.object({ ...settings, tokens: DetokenizeReques
 
 /** As parseTokenize. Control tokens are written as text, as llama-server does. */
 export function parseDetokenize(body: unknown): DetokenizeRequest {
-  const { tokens, ...fields } = fieldsOf(body);
+  const { tokens, ...fields } = presentFields(body);
   return parseDetokenizeRequest({
     ...given({ tokens }),
     special: true,
@@ -64,10 +64,4 @@ function toPiece(latin1: string): string | number[] {
 function settingsOf(fields: v.InferOutput<v.ObjectSchema<typeof settings, undefined>>): object {
   const { model: name, keep_alive: keep_alive_seconds, ...same } = fields;
   return { ...same, ...given({ model: name === 'default' ? undefined : name, keep_alive_seconds }) };
-}
-
-function fieldsOf(body: unknown): Record<string, unknown> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalid(undefined, 'must be a JSON object');
-  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
 }

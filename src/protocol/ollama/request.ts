@@ -6,7 +6,7 @@ import * as v from 'valibot';
 import { GenerateRequestSchema, REASONING_EFFORTS, type GenerateRequest } from '../generate.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
-import { invalid, parse } from '../validate.ts';
+import { invalid, parse, presentFields } from '../validate.ts';
 import { nameSchema } from './names.ts';
 import { toSettings } from './options.ts';
 
@@ -41,10 +41,7 @@ type Common = v.InferOutput<v.ObjectSchema<typeof COMMON, undefined>>;
 
 /** Copy of a body without what counts as absent. Throws INVALID_REQUEST unless it is an object. */
 export function fieldsOf(body: unknown): Record<string, unknown> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalid(undefined, 'must be a JSON object');
-  const entries = Object.entries(body).filter(([, value]) => value !== null);
-  const { name, ...fields } = Object.fromEntries(entries) as Record<string, unknown>;
+  const { name, ...fields } = presentFields(body);
   return { ...given({ model: name }), ...fields };
 }
 

@@ -5,7 +5,7 @@ import type { FinishEvent } from '../generate.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
 import { truncatedOf } from './chat-response.ts';
-import { invalid, parse } from '../validate.ts';
+import { invalid, parse, presentFields } from '../validate.ts';
 
 export const ENCODING_FORMATS = ['float', 'base64'] as const;
 export type EncodingFormat = (typeof ENCODING_FORMATS)[number];
@@ -22,9 +22,7 @@ export const EmbeddingsFieldsSchema = v.object({
 
 /** Ignores unknown fields; null means absent. Throws INVALID_REQUEST with `param`. */
 export function parseEmbeddings(body: unknown): EmbeddingsCall {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalid(undefined, 'must be a JSON object');
-  const { model, input, ...rest } = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+  const { model, input, ...rest } = presentFields(body);
   // A single input need not be in a list.
   const isOne = typeof input === 'string' || (Array.isArray(input) && typeof input[0] === 'number');
   if (input !== undefined && !isOne && !Array.isArray(input)) throw invalid('input', 'must be a string or a list');

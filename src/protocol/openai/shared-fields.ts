@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { GenerateRequestSchema, LIMITS, LoraSchema, SamplingSchema, type GenerateRequest } from '../generate.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
-import { invalid, parse } from '../validate.ts';
+import { invalid, parse, presentFields } from '../validate.ts';
 
 const { model } = GenerateRequestSchema.entries;
 const bias = v.pipe(v.number(), v.minValue(-100), v.maxValue(100));
@@ -90,9 +90,7 @@ export function sharedRequest(
 }
 
 function withoutAbsent(body: unknown): Record<string, unknown> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalid(undefined, 'must be a JSON object');
-  const says = ([name, value]: [string, unknown]): boolean =>
-    value !== null && !(value === -1 && (name === 'seed' || name === 'max_tokens' || name === 'max_completion_tokens'));
-  return Object.fromEntries(Object.entries(body).filter(says));
+  const isAbsent = ([name, value]: [string, unknown]): boolean =>
+    value === -1 && (name === 'seed' || name === 'max_tokens' || name === 'max_completion_tokens');
+  return Object.fromEntries(Object.entries(presentFields(body)).filter((field) => !isAbsent(field)));
 }

@@ -3,13 +3,14 @@ import { toAnthropicError } from '../../../protocol/anthropic/error.ts';
 import { MessageStream, PING, type StreamEvent } from '../../../protocol/anthropic/message-stream.ts';
 import { toMessage, type AnswerOptions } from '../../../protocol/anthropic/message.ts';
 import { parseMessages } from '../../../protocol/anthropic/messages-request.ts';
+import { inTheirNames } from '../../../protocol/anthropic/names.ts';
 import { Collector } from '../../../protocol/collect.ts';
 import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../protocol/generate.ts';
 import { SSE_CONTENT_TYPE, sseEvent } from '../../../protocol/sse.ts';
 import { readJson } from '../body.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import type { Reply, StreamFormat } from '../reply.ts';
-import { withTheirNames } from './their-names.ts';
+import { withErrors } from '../with-errors.ts';
 
 type Events = AsyncIterable<RouteEvent | GenerateEvent>;
 
@@ -24,7 +25,9 @@ export async function messages(exchange: Exchange): Promise<void> {
   refuseFile(request);
   const { id, reply, services } = exchange;
   const options: AnswerOptions = { id, showsThinking, maxTokens };
-  const events = withTheirNames(services.router.route(request, contextOf(exchange)), places);
+  const events = withErrors(services.router.route(request, contextOf(exchange)), (error) =>
+    inTheirNames(error, places),
+  );
   if (stream) await answerStream(reply, events, options);
   else reply.json(200, toMessage(await Collector.of(events), options));
 }

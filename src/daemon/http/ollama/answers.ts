@@ -18,6 +18,7 @@ import type { OllamaCall } from '../../../protocol/ollama/request.ts';
 import { readJson } from '../body.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import type { Reply } from '../reply.ts';
+import { withErrors } from '../with-errors.ts';
 import { LINES, sendOne } from './lines.ts';
 import { loadOrUnload, routed } from './residence.ts';
 
@@ -40,18 +41,10 @@ async function answer(exchange: Exchange, api: OllamaApi, call: OllamaCall): Pro
   }
   const whole = { ...request, ...(await routed(services, model)) };
   refuseFile(whole);
-  const events = inTheirWords(services.router.route(whole, contextOf(exchange)));
+  const events = withErrors(services.router.route(whole, contextOf(exchange)), inOllamasWords);
   if (stream) return answerStream(reply, api, model, events);
   const collected = await Collector.of(events);
   reply.json(200, toLastLine(api, model, wholeOf(collected), collected.finish));
-}
-
-async function* inTheirWords(events: Events): Events {
-  try {
-    yield* events;
-  } catch (error) {
-    throw inOllamasWords(error);
-  }
 }
 
 /** Sends nothing before the first text: until then an error is an HTTP status. */

@@ -8,6 +8,7 @@ import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/sse.
 import { renamed } from '../../../protocol/validate.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import type { StreamFormat } from '../reply.ts';
+import { withErrors } from '../with-errors.ts';
 
 export type Events = AsyncIterable<RouteEvent | GenerateEvent>;
 
@@ -41,7 +42,7 @@ export function choicesOf(
   const all = requests.flatMap((request) =>
     Array.from({ length: count }, (_, index) => {
       const events = exchange.services.router.route(ofChoice(request, index), { ...context, signal });
-      return names === null ? events : inTheirWords(events, names);
+      return names === null ? events : withErrors(events, (error) => renamed(error, names.ours, names.theirs));
     }),
   );
   return { all, failing };
@@ -52,15 +53,6 @@ function ofChoice(request: GenerateRequest, index: number): GenerateRequest {
   const { sampling } = request;
   if (index === 0 || sampling.seed === undefined) return request;
   return { ...request, sampling: { ...sampling, seed: (sampling.seed + index) % 2 ** 32 } };
-}
-
-/** Renames the response format in errors to the caller's field names. */
-async function* inTheirWords(events: Events, { ours, theirs }: OpenAiFormat['names']): Events {
-  try {
-    yield* events;
-  } catch (error) {
-    throw renamed(error, ours, theirs);
-  }
 }
 
 /** As Promise.all, but if a choice fails, the others are ended first: none writes after the error. */
