@@ -12,7 +12,7 @@
 import { readdir } from 'node:fs/promises';
 import { analyse, hasCompileCommands } from './steps/clang-tidy.js';
 import { installPackages } from './steps/packages.js';
-import { partOf, thirdOf } from './steps/part.js';
+import { partOf, thirdOfHead } from './steps/part.js';
 import { inRoot } from './steps/root.js';
 import { main, run, say, StepError } from './steps/run.js';
 import { isInstalled } from './steps/tools.js';
@@ -78,9 +78,8 @@ async function outcome(name, gate) {
 
 /** The third of `files` for this commit, and those of them that the last commits changed. */
 async function third(files) {
-  const hash = (await run('commit', 'git', ['rev-parse', 'HEAD'])).trim();
   const log = await run('changed files', 'git', ['log', `-${RECENT_COMMITS}`, '--format=', '--name-only']);
-  const wanted = new Set([...partOf(files, thirdOf(hash)), ...log.split('\n')]);
+  const wanted = new Set([...partOf(files, await thirdOfHead()), ...log.split('\n')]);
   return files.filter((file) => wanted.has(file));
 }
 

@@ -12,8 +12,8 @@ import { unpackLlamaCpp } from './steps/llama-cpp.js';
 import { makeTestModels } from './steps/models.js';
 import { buildNativeTests, nativeTestsOf, runNativeTests } from './steps/native-tests.js';
 import { installPackages } from './steps/packages.js';
-import { partOf, thirdOf } from './steps/part.js';
-import { main, run } from './steps/run.js';
+import { partOf, thirdOfHead } from './steps/part.js';
+import { main } from './steps/run.js';
 
 await main(async () => {
   const isBuildOnly = process.argv.includes('--build-only');
@@ -39,6 +39,5 @@ await main(async () => {
 });
 
 async function thirdOfTests() {
-  const hash = (await run('commit', 'git', ['rev-parse', 'HEAD'])).trim();
-  return partOf(await nativeTestsOf('address'), thirdOf(hash));
+  return partOf(await nativeTestsOf('address'), await thirdOfHead());
 }

@@ -5,4 +5,5 @@ export interface Part {
 }
 export function readPart(text: string): Part;
 export function thirdOf(commitHash: string): Part;
+export function thirdOfHead(): Promise<Part>;
 export function partOf<Item>(items: readonly Item[], part: Part): Item[];

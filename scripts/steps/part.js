@@ -1,4 +1,5 @@
 /** Selects what a run does: a part of a list, by its number or by the checked-out commit. */
+import { run } from './run.js';
 
 /** Parses `K/N`; throws if `text` has another form. */
 export function readPart(text) {
@@ -10,6 +11,11 @@ export function readPart(text) {
 /** Returns the third for a commit: deterministic per commit, and a few commits cover all three. */
 export function thirdOf(commitHash) {
   return { number: 1 + (Number.parseInt(commitHash.slice(0, 8), 16) % 3), of: 3 };
+}
+
+/** Returns the third for the commit that is checked out. */
+export async function thirdOfHead() {
+  return thirdOf((await run('commit', 'git', ['rev-parse', 'HEAD'])).trim());
 }
 
 /** Returns every `of`-th item, so that each part has items of each family. The parts are disjoint and complete. */

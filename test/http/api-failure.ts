@@ -1,12 +1,7 @@
 /** Returns the error of a call of the official client. */
 import { APIError } from 'openai';
+import { failureOf } from '../support/failure.ts';
 
-export async function failure(work: Promise<unknown>): Promise<APIError> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof APIError) return error;
-    throw error;
-  }
-  throw new Error('it did not fail');
+export async function failure(work: PromiseLike<unknown>): Promise<APIError> {
+  return await failureOf(APIError, work);
 }

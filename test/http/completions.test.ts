@@ -1,9 +1,10 @@
 /** Legacy completions: OpenAI's client, requests, answers and errors, with a scripted backend. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import OpenAI from 'openai';
+import type OpenAI from 'openai';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { TokenLogprobs } from '../../src/protocol/generate.ts';
+import { openAiAt } from '../support/openai.ts';
 import { failure } from './api-failure.ts';
 import { ask, type Answer } from './ask.ts';
 import { FINISH, hello, START, startScripted, text, type Script, type ScriptedListener } from './scripted.ts';
@@ -12,7 +13,7 @@ let listener: ScriptedListener;
 let client: OpenAI;
 test.before(async () => {
   listener = await startScripted();
-  client = new OpenAI({ baseURL: `${listener.url}/v1`, apiKey: 'none', maxRetries: 0 });
+  client = openAiAt(listener.url);
 });
 test.after(() => listener.stop());
 test.before.each(() => {

@@ -1,8 +1,10 @@
 /** Embeddings end to end: the official client, HTTP, routing, an engine process, a model. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import OpenAI, { BadRequestError } from 'openai';
+import type OpenAI from 'openai';
+import { BadRequestError } from 'openai';
 import { connectTo, failureOf, type TestClient } from '../grpc/scripted.ts';
+import { openAiAt } from '../support/openai.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -24,7 +26,7 @@ test.before(async () => {
   daemon = await spawnDaemon(home).settled();
   const { http, grpc: address } = await daemon.client.status();
   port = Number(String(http).split(':').at(-1));
-  client = new OpenAI({ baseURL: `http://127.0.0.1:${String(port)}/v1`, apiKey: 'none', maxRetries: 0 });
+  client = openAiAt(`http://127.0.0.1:${String(port)}`);
   grpc = connectTo(address ?? '');
 });
 test.after(async () => {

@@ -1,10 +1,12 @@
 /** `POST /v1/embeddings` with the official client, and with invalid requests. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import OpenAI, { BadRequestError, RateLimitError } from 'openai';
+import type OpenAI from 'openai';
+import { BadRequestError, RateLimitError } from 'openai';
 import type { EmbedEvent } from '../../src/protocol/embed.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { waitFor } from '../support/wait.ts';
+import { openAiAt } from '../support/openai.ts';
 import { failure } from './api-failure.ts';
 import { ask, open, type Answer } from './ask.ts';
 import { aborted, FINISH, measured, START, startScripted, type ScriptedListener } from './scripted.ts';
@@ -13,7 +15,7 @@ let listener: ScriptedListener;
 let client: OpenAI;
 test.before(async () => {
   listener = await startScripted();
-  client = new OpenAI({ baseURL: `${listener.url}/v1`, apiKey: 'none', maxRetries: 0 });
+  client = openAiAt(listener.url);
 });
 test.after(() => listener.stop());
 test.before.each(() => {

@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import OpenAI, { APIError, BadRequestError, InternalServerError, NotFoundError, RateLimitError } from 'openai';
 import { SvcError, type ErrorCode } from '../../src/protocol/errors.ts';
 import { waitFor } from '../support/wait.ts';
+import { openAiAt } from '../support/openai.ts';
 import { failure } from './api-failure.ts';
 import { aborted, FINISH, hello, START, startScripted, text, type ScriptedListener } from './scripted.ts';
 
@@ -11,7 +12,7 @@ let listener: ScriptedListener;
 let client: OpenAI;
 test.before(async () => {
   listener = await startScripted();
-  client = new OpenAI({ baseURL: `${listener.url}/v1`, apiKey: 'none', maxRetries: 0 });
+  client = openAiAt(listener.url);
 });
 test.after(() => listener.stop());
 test.before.each(() => {

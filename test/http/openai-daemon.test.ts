@@ -2,7 +2,9 @@
 import { setMaxListeners } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import OpenAI, { NotFoundError } from 'openai';
+import type OpenAI from 'openai';
+import { NotFoundError } from 'openai';
+import { openAiAt } from '../support/openai.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { enginePid, hold, holdEngines } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
@@ -24,7 +26,7 @@ test.before(async () => {
   const { http, state } = await daemon.client.status();
   assert.is(state, 'READY');
   port = Number(String(http).split(':').at(-1));
-  client = new OpenAI({ baseURL: `http://127.0.0.1:${String(port)}/v1`, apiKey: 'none', maxRetries: 0 });
+  client = openAiAt(`http://127.0.0.1:${String(port)}`);
 });
 test.after(async () => {
   daemon.kill('SIGTERM');

@@ -1,6 +1,7 @@
 /** Anthropic's client of a server, without retries, and its errors. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { DaemonProcess } from './daemon.ts';
+import { failureOf } from './failure.ts';
 
 export function anthropicAt(url: string, apiKey = 'none'): Anthropic {
   return new Anthropic({ baseURL: url, apiKey, maxRetries: 0 });
@@ -13,13 +14,7 @@ export async function anthropicClient(daemon: DaemonProcess): Promise<Anthropic>
 
 /** Returns the error of a call of the client. */
 export async function anthropicFailure(work: PromiseLike<unknown>): Promise<APIError> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof APIError) return error;
-    throw error;
-  }
-  throw new Error('it did not fail');
+  return await failureOf(APIError, work);
 }
 
 /** Path of the request's field that an error is about. */

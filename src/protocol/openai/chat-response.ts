@@ -109,11 +109,18 @@ export function toChunk(
 
 /** The last chunk of a choice. */
 export function toLastChunk(answer: Answer, index: number, facts: Collector, includeUsage: boolean): object {
-  const { finish } = facts;
   return {
     ...answer,
     object: 'chat.completion.chunk',
-    choices: [{ index, delta: {}, logprobs: null, finish_reason: toFinishReason(finish) }],
+    choices: [{ index, delta: {}, logprobs: null, finish_reason: toFinishReason(facts.finish) }],
+    ...endOf(facts, includeUsage),
+  };
+}
+
+/** What the last chunk of a choice says besides its choice. */
+export function endOf(facts: Collector, includeUsage: boolean): object {
+  const { finish } = facts;
+  return {
     ...(includeUsage ? { usage: null } : {}),
     ...routedOf(facts),
     ...truncatedOf(finish),

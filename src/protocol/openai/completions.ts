@@ -7,7 +7,7 @@ import type { Collector } from '../collect.ts';
 import { GenerateRequestSchema, LIMITS, type GenerateRequest, type RawPrompt } from '../generate.ts';
 import { given } from '../given.ts';
 import { TokenSchema } from '../tokenize.ts';
-import { routedOf, toFinishReason, truncatedOf, type Answer } from './chat-response.ts';
+import { endOf, routedOf, toFinishReason, truncatedOf, type Answer } from './chat-response.ts';
 import type { LegacyLogprobs } from './legacy-logprobs.ts';
 import { formatOf, type OpenAiFormat } from './response-format.ts';
 import { readFields, sharedRequest, SHARED_FIELDS, type Unsupported } from './shared-fields.ts';
@@ -158,16 +158,11 @@ export function toTextChunk(
 
 /** The last chunk of a choice. */
 export function toLastTextChunk(head: Answer, index: number, facts: Collector, includeUsage: boolean): object {
-  const { finish } = facts;
   return {
     ...head,
     object: 'text_completion',
-    choices: [{ index, text: '', logprobs: null, finish_reason: toFinishReason(finish) }],
-    ...(includeUsage ? { usage: null } : {}),
-    ...routedOf(facts),
-    ...truncatedOf(finish),
-    ...given({ repetition: finish.repetition }),
-    timings: finish.timings,
+    choices: [{ index, text: '', logprobs: null, finish_reason: toFinishReason(facts.finish) }],
+    ...endOf(facts, includeUsage),
   };
 }
 

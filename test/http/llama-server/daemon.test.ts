@@ -2,7 +2,8 @@
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import OpenAI from 'openai';
+import type OpenAI from 'openai';
+import { openAiAt } from '../../support/openai.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
 import { makeHome, type Home } from '../../support/home.ts';
 import { writeInfillModel } from '../../support/infill-model.ts';
@@ -33,7 +34,7 @@ test.before(async () => {
   daemon = await spawnDaemon(home).settled();
   const { http } = await daemon.client.status();
   port = Number(String(http).split(':').at(-1));
-  client = new OpenAI({ baseURL: `http://127.0.0.1:${String(port)}/v1`, apiKey: 'none', maxRetries: 0 });
+  client = openAiAt(`http://127.0.0.1:${String(port)}`);
   engine = await openEngine('tiny-qwen2');
 });
 test.after(async () => {

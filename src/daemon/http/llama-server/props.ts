@@ -1,8 +1,7 @@
 /** `GET /health` and `GET /props`, for clients of llama-server. */
-import { SvcError } from '../../../protocol/errors.ts';
 import { toProps } from '../../../protocol/llama-server/props.ts';
 import type { Exchange } from '../exchange.ts';
-import { modelNamed } from '../openai/models.ts';
+import { installedModel } from '../openai/models.ts';
 
 /** Readiness, like `/readyz`, in llama-server's two bodies. */
 export function llamaHealth({ reply, services }: Exchange): void {
@@ -17,14 +16,7 @@ export function llamaHealth({ reply, services }: Exchange): void {
 
 /** `?model=NAME`: another model than the default one. */
 export async function props({ query, reply, services }: Exchange): Promise<void> {
-  const name = query.get('model') ?? 'default';
-  const model = modelNamed(name, await services.models());
-  if (model === undefined) {
-    throw new SvcError('MODEL_NOT_FOUND', `no model is named '${name}'`, {
-      hint: 'see GET /v1/models or `svc model list`',
-      param: 'model',
-    });
-  }
+  const model = await installedModel(query.get('model') ?? 'default', services, 'model');
   const { version } = services.health();
   reply.json(200, toProps(model, await services.defaultsOf(model), { slots: services.slots, version }));
 }

@@ -1,19 +1,18 @@
 /** `POST /api/pull` in Ollama's format: JSON lines with a status, the last one `success`. */
 import * as v from 'valibot';
 import { SvcError } from '../../../protocol/errors.ts';
-import { LIMITS } from '../../../protocol/limits.ts';
 import { ndjsonLine } from '../../../protocol/ndjson.ts';
+import { nameSchema } from '../../../protocol/ollama/names.ts';
 import type { PullEvent } from '../../../protocol/routes.ts';
 import { parse } from '../../../protocol/validate.ts';
 import { readJson } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
 import { LINES } from './lines.ts';
 
-const name = v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength));
 /** Older clients send `name`. */
 const PullSchema = v.object({
-  model: v.optional(name),
-  name: v.optional(name),
+  model: v.optional(nameSchema),
+  name: v.optional(nameSchema),
   stream: v.optional(v.nullable(v.boolean()), true),
 });
 

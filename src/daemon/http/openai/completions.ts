@@ -4,6 +4,7 @@
  */
 import { Collector } from '../../../protocol/collect.ts';
 import { refuseFile } from '../../../protocol/generate.ts';
+import { given } from '../../../protocol/given.ts';
 import type { Answer } from '../../../protocol/openai/chat-response.ts';
 import {
   parseCompletion,
@@ -35,10 +36,9 @@ export async function completions(exchange: Exchange): Promise<void> {
 async function textOf(exchange: Exchange, { raw, ...request }: CompletionRequest): Promise<string> {
   if ('text' in raw) return raw.infill?.prefix ?? raw.text;
   const { model, route, context_length, keep_alive_seconds, timeout_ms } = request;
-  const settings = Object.entries({ model, route, context_length, keep_alive_seconds, timeout_ms });
-  const asked = Object.fromEntries(settings.filter(([, value]) => value !== undefined));
+  const settings = given({ model, route, context_length, keep_alive_seconds, timeout_ms });
   const events = exchange.services.router.detokenize(
-    { ...asked, tokens: [...raw.tokens], special: true },
+    { ...settings, tokens: [...raw.tokens], special: true },
     contextOf(exchange),
   );
   return (await Collector.of(events)).text;

@@ -1,7 +1,9 @@
 /** `GET /v1/models` and `GET /v1/models/ID`, in OpenAI's shape. */
 import { SvcError } from '../../../protocol/errors.ts';
+import { given } from '../../../protocol/given.ts';
 import type { ModelRecord } from '../../../protocol/records.ts';
 import { toModel } from '../../../protocol/openai/chat-response.ts';
+import type { Services } from '../../services.ts';
 import type { Exchange } from '../exchange.ts';
 
 export async function listModels({ services, reply }: Exchange): Promise<void> {
@@ -15,10 +17,16 @@ export async function showModel(exchange: Exchange): Promise<void> {
 
 /** The model that the path names. Throws MODEL_NOT_FOUND. */
 export async function findModel({ param, services }: Exchange): Promise<ModelRecord> {
-  const found = modelNamed(param, await services.models());
+  return await installedModel(param, services);
+}
+
+/** `name`: as in modelNamed. `field`: where the request has it, for the error. Throws MODEL_NOT_FOUND. */
+export async function installedModel(name: string, services: Services, field?: string): Promise<ModelRecord> {
+  const found = modelNamed(name, await services.models());
   if (found !== undefined) return found;
-  throw new SvcError('MODEL_NOT_FOUND', `no model is named '${param}'`, {
+  throw new SvcError('MODEL_NOT_FOUND', `no model is named '${name}'`, {
     hint: 'see GET /v1/models or `svc model list`',
+    ...given({ param: field }),
   });
 }
 
