@@ -3,7 +3,7 @@ import type { Caller } from '../protocol/caller.ts';
 import type { FinishEvent } from '../protocol/generate.ts';
 import type { AnsweredLine } from './ledger.ts';
 
-/** An answer as the router tells of it. */
+/** The parts of the router's outcome that the ledger reads. */
 interface Answered extends Pick<AnsweredLine, 'provider' | 'model' | 'outcome'> {
   readonly kind: 'generation' | 'embedding' | 'reranking' | 'tokenizing';
   readonly caller: Caller;

@@ -1,4 +1,4 @@
-/** A real engine process without a daemon: frames go in, and what it sends is collected. */
+/** Runs a real engine process without a daemon: sends it frames, and collects those that it sends. */
 import { encodeFrame, FrameDecoder, FROM_ENGINE } from '../../src/engine/frames.ts';
 import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
 import { spawnEngine, type SpawnedEngine } from '../../src/engine/spawn.ts';

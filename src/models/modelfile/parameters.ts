@@ -105,8 +105,8 @@ export const PARAMETERS: Readonly<Record<string, Treatment>> = {
 };
 
 /**
- * Adds the parameters of a request to settings, as if each were a line of a Modelfile. Returns also what was skipped,
- * and why. Throws INVALID_REQUEST with `param`.
+ * Adds the parameters of a request to settings, as if each were a line of a Modelfile. Also returns the parameters that
+ * were skipped, and why. Throws INVALID_REQUEST with `param`.
  */
 export function withParameters(
   settings: ModelSettings,

@@ -8,7 +8,7 @@ import { fieldsOf } from './request.ts';
 
 /** What a model's file and its settings say beyond its record. */
 export interface ModelDescription {
-  /** Of the file; lists, such as the vocabulary, are null. */
+  /** Metadata of the model file. Lists, such as the vocabulary, are null. */
   readonly metadata: Readonly<Record<string, string | number | boolean | null>>;
   /** null: the file has none. */
   readonly template: string | null;

@@ -50,7 +50,7 @@ export const SHARED_FIELDS = {
 };
 type Shared = v.InferOutput<v.ObjectSchema<typeof SHARED_FIELDS, undefined>>;
 
-/** Of a field that is refused by name, unless its value asks for nothing. */
+/** Why an unsupported field is refused, and which of its values are allowed because they change nothing. */
 export type Unsupported = readonly [asksNothing: (value: unknown) => boolean, what: string];
 
 /**

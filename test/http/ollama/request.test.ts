@@ -1,4 +1,4 @@
-/** Ollama's requests as ours: fields, options, messages, and what is refused by name. */
+/** Converts Ollama's requests to ours: fields, options, messages, and the fields that are refused by name. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseOllamaChat } from '../../../src/protocol/ollama/chat-request.ts';
