@@ -11,6 +11,12 @@ export const HTTP_ROUTES = {
   metrics: '/metrics',
   ollamaPull: '/api/pull',
   chatCompletions: '/v1/chat/completions',
+  responses: '/v1/responses',
+  /** `*`: id of a response. */
+  response: '/v1/responses/*',
+  responseInputItems: '/v1/responses/*/input_items',
+  responseInputTokens: '/v1/responses/input_tokens',
+  responseCancel: '/v1/responses/*/cancel',
   transcriptions: '/v1/audio/transcriptions',
   embeddings: '/v1/embeddings',
   completions: '/v1/completions',
