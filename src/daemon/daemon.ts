@@ -9,7 +9,7 @@ import type { Config } from '../config/config.ts';
 import { modelNamesIn } from '../config/model-settings.ts';
 import { KeysSeen } from '../home/keys-seen.ts';
 import type { DaemonFile } from '../home/daemon-file.ts';
-import type { Paths } from '../home/paths.ts';
+import { responsesFolder, type Paths } from '../home/paths.ts';
 import { VERSION } from '../config/version.ts';
 import type { Logger } from '../log/log.ts';
 import { modelDefaults } from '../models/gguf/model-defaults.ts';
@@ -37,6 +37,7 @@ import type {
   ReloadRecord,
 } from '../protocol/routes.ts';
 import type { Outcome, Router } from '../routing/router.ts';
+import { ResponseStore } from '../responses/response-store.ts';
 import type { Budgets } from '../usage/budgets.ts';
 import type { AnsweredLine } from '../usage/ledger.ts';
 import { Checks, type Store } from './checks.ts';
@@ -119,6 +120,7 @@ export class Daemon implements Services {
   readonly log: Logger;
   readonly failures: FailureLog;
   readonly router: Router;
+  readonly responses: ResponseStore;
   readonly healthFeed = new HealthFeed();
   readonly access: Keys;
   readonly metrics: Metrics;
@@ -135,6 +137,14 @@ export class Daemon implements Services {
     this.failures = new FailureLog(log);
     this.router = router;
     this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log);
+    const { store, keep_days, disk_bytes } = config.responses;
+    this.responses = new ResponseStore({
+      dir: responsesFolder(paths),
+      enabled: store,
+      keepMs: keep_days * 86_400_000,
+      mostBytes: disk_bytes,
+      onFailure: (error) => log.warn({ err: error }, 'stored responses cannot be tidied up'),
+    });
     this.#identity = {
       pid: process.pid,
       mode,
@@ -215,6 +225,7 @@ export class Daemon implements Services {
         .catch(() => undefined);
     };
     inBackground(log, 'startup', this.#begin(file));
+    inBackground(log, 'opening the stored responses', this.responses.open());
 
     const cause = await lifecycle.stopping;
     serviceManager?.stopping();
@@ -438,6 +449,7 @@ export class Daemon implements Services {
       log,
     });
     this.#monitor.stop();
+    this.responses.close();
   }
 }
 

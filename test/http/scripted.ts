@@ -1,4 +1,5 @@
 /** A listener with the real router and a backend scripted by the test, on a free port or a socket. */
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { once } from 'node:events';
@@ -10,7 +11,7 @@ import { createListener, type ListenerLimits } from '../../src/daemon/http/serve
 import { HealthFeed } from '../../src/daemon/health-feed.ts';
 import { FailureLog } from '../../src/daemon/request-log.ts';
 import type { Services } from '../../src/daemon/services.ts';
-import { createLogger } from '../../src/log/log.ts';
+import { createLogger, type Logger } from '../../src/log/log.ts';
 import type { Caller } from '../../src/protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../../src/protocol/embed.ts';
 import { given } from '../../src/protocol/given.ts';
@@ -19,6 +20,7 @@ import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/prot
 import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import type { LoadEvent } from '../../src/protocol/routes.ts';
 import type { RerankEvent, RerankRequest } from '../../src/protocol/rerank.ts';
+import { ResponseStore } from '../../src/responses/response-store.ts';
 import {
   isConversation,
   type DetokenizeEvent,
@@ -194,6 +196,7 @@ export interface ScriptedListener {
   readonly world: World;
   /** All logged lines. */
   readonly logged: Record<string, unknown>[];
+  readonly responsesDir: string;
   stop(): Promise<void>;
 }
 
@@ -219,6 +222,8 @@ export interface ScriptedOptions {
   readonly control?: boolean;
   readonly allowedHosts?: readonly string[];
   readonly host?: string;
+  /** False: responses are not stored. */
+  readonly storesResponses?: boolean;
 }
 
 export interface ScriptedServices {
@@ -227,6 +232,8 @@ export interface ScriptedServices {
   readonly backend: ScriptedBackend;
   readonly world: World;
   readonly logged: Record<string, unknown>[];
+  /** Folder of the stored responses; there is none before the first. */
+  readonly responsesDir: string;
 }
 
 function ordinaryWorld(): World {
@@ -254,12 +261,8 @@ const FACTS: Pick<Services, 'models' | 'providers' | 'slots' | 'defaultsOf'> = {
   defaultsOf: () => Promise.resolve({ chat_template: '{{ messages }}', sampling: { top_k: 20 } }),
 };
 
-export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
-  const backend = new ScriptedBackend(options.script ?? hello);
-  const router = new Router(new Map([[backend.name, backend]]));
-  const logged: Record<string, unknown>[] = [];
-  const world = ordinaryWorld();
-  const log = createLogger({
+function scriptedLog(logged: Record<string, unknown>[]): Logger {
+  return createLogger({
     level: 'debug',
     destination: {
       write: (line) => void logged.push(JSON.parse(line) as Record<string, unknown>),
@@ -267,8 +270,25 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
       close: () => Promise.resolve(),
     },
   });
+}
+
+function scriptedResponses(dir: string, enabled: boolean): ResponseStore {
+  const onFailure = (error: unknown): void => {
+    throw error;
+  };
+  return new ResponseStore({ dir, enabled, keepMs: 86_400_000, mostBytes: 100_000_000, onFailure });
+}
+
+export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
+  const backend = new ScriptedBackend(options.script ?? hello);
+  const router = new Router(new Map([[backend.name, backend]]));
+  const logged: Record<string, unknown>[] = [];
+  const world = ordinaryWorld();
+  const log = scriptedLog(logged);
+  const responsesDir = join(tmpdir(), `svc-responses-${randomUUID()}`);
   const services: Services = {
     log,
+    responses: scriptedResponses(responsesDir, options.storesResponses ?? true),
     failures: new FailureLog(log),
     router,
     allowedHosts: options.allowedHosts ?? [],
@@ -311,11 +331,11 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     },
     stop: (drainTimeoutMs) => void world.stopped.push(drainTimeoutMs),
   };
-  return { services, router, backend, world, logged };
+  return { services, router, backend, world, logged, responsesDir };
 }
 
 export async function startScripted(options: ScriptedOptions = {}): Promise<ScriptedListener> {
-  const { services, router, backend, world, logged } = scriptedServices(options);
+  const { services, router, backend, world, logged, responsesDir } = scriptedServices(options);
   const control = options.control ?? false;
   const server = createListener({
     services,
@@ -338,10 +358,12 @@ export async function startScripted(options: ScriptedOptions = {}): Promise<Scri
     backend,
     world,
     logged,
+    responsesDir,
     stop: async () => {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
       await closed;
+      await rm(responsesDir, { recursive: true, force: true });
       if (control) await rm(dir, { recursive: true, force: true });
     },
   };
