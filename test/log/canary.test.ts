@@ -23,6 +23,7 @@ import { modelPath } from '../support/native-engine.ts';
 import { spawnSvc, svc, type SvcOptions } from '../support/svc.ts';
 import { seenOf } from '../support/proc.ts';
 import { waitFor } from '../support/wait.ts';
+import { tellResponses } from './canary-responses.ts';
 
 const PROMPT = `canary-prompt-${randomBytes(8).toString('hex')}`;
 const KEY = `sk-canary-${randomBytes(8).toString('hex')}`;
@@ -154,6 +155,7 @@ async function tellEverything(http: To, control: To): Promise<void> {
   await ask(control, '/control/generate', { body: asked });
   await tellRankers(http, headers);
   await tellTokenizers(http, headers);
+  await tellResponses(http, headers, SECRETS);
   for (const path of [`${CHAT}?key=${KEY}`, `/v1/models/${KEY}`, `/${PROMPT}`, `/readyz/${KEY}`, `/readyz?${PROMPT}`]) {
     await ask(http, path, { headers });
     await ask(http, path, { headers, body: answered });

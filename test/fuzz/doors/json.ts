@@ -104,6 +104,59 @@ const CHAT = {
   modalities: ['text'],
 };
 
+const RESPONSES = {
+  model: 'tiny',
+  input: [
+    { role: 'developer', content: 'a' },
+    {
+      type: 'message',
+      role: 'user',
+      content: [
+        { type: 'input_text', text: 'b' },
+        { type: 'input_image', image_url: 'data:image/png;base64,AA==', detail: 'auto' },
+        { type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } },
+      ],
+    },
+    { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'c' }], content: null },
+    { type: 'function_call', id: 'fc_1', call_id: 'd', name: 'e', namespace: 'f', arguments: '{}' },
+    { type: 'function_call_output', call_id: 'd', output: [{ type: 'input_text', text: 'g' }] },
+    { type: 'item_reference', id: `msg_${'0'.repeat(32)}_0` },
+  ],
+  instructions: 'h',
+  previous_response_id: `resp_${'0'.repeat(32)}`,
+  max_output_tokens: 1,
+  include: ['message.output_text.logprobs'],
+  top_logprobs: 1,
+  tools: [
+    { type: 'function', name: 'e', description: null, parameters: { type: 'object' }, strict: true },
+    { type: 'namespace', name: 'f', description: 'i', tools: [{ type: 'function', name: 'e' }] },
+    { type: 'web_search' },
+  ],
+  tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'e' }] },
+  parallel_tool_calls: true,
+  text: { format: { type: 'json_schema', name: 'j', schema: { type: 'object' }, strict: null }, verbosity: 'low' },
+  reasoning: { effort: 'max', summary: 'auto' },
+  metadata: { k: 'l' },
+  truncation: 'auto',
+  user: 'm',
+  prompt_cache_key: 'n',
+  safety_identifier: 'o',
+  store: true,
+  stream: false,
+  background: false,
+  ...SAMPLING,
+  stop: ['p'],
+  repetition_guard: 'warn',
+  lora: [{ id: 'a', scale: 0.5 }],
+  reasoning_budget_tokens: 1,
+  chat_template_kwargs: { enable_thinking: false },
+  route: 'local',
+  fallback: false,
+  priority: 'batch',
+  context_length: 1,
+  keep_alive: '5m',
+};
+
 /** Reaches the backend when it is not damaged. */
 const PLAIN = { messages: [{ role: 'user', content: 'a' }], max_tokens: 1 };
 
@@ -214,6 +267,10 @@ export const BODIES: readonly Body[] = [
   { path: HTTP_ROUTES.chatCompletions, control: false, value: CHAT },
   { path: HTTP_ROUTES.chatCompletions, control: false, value: PLAIN },
   { path: HTTP_ROUTES.chatCompletions, control: false, value: { ...PLAIN, n: 3, stream: true } },
+  { path: HTTP_ROUTES.responses, control: false, value: RESPONSES },
+  { path: HTTP_ROUTES.responses, control: false, value: { input: 'a', max_output_tokens: 1, stream: true } },
+  { path: HTTP_ROUTES.responseInputTokens, control: false, value: RESPONSES },
+  { path: HTTP_ROUTES.responseCancel, control: false, value: {} },
   { path: HTTP_ROUTES.embeddings, control: false, value: EMBED },
   { path: HTTP_ROUTES.completions, control: false, value: COMPLETION },
   { path: HTTP_ROUTES.completions, control: false, value: { prompt: 'a', max_tokens: 1, logprobs: 1, stream: true } },
