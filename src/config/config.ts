@@ -73,6 +73,14 @@ export const ConfigSchema = section({
     /** Size limit of the prefix files of all engines on disk. 0: no prefix files. Absent: a share of the free disk. */
     prefix_disk_bytes: v.exactOptional(wholeNumber(0, 2 ** 50)),
   }),
+  responses: optionalSection({
+    /** False: no response of the Responses API is stored, and those stored before are deleted. */
+    store: v.exactOptional(flag, true),
+    /** Age at which a stored response is deleted. */
+    keep_days: v.exactOptional(wholeNumber(1, 36_500), 30),
+    /** Size limit of all stored responses; the oldest are deleted. */
+    disk_bytes: v.exactOptional(wholeNumber(0, 2 ** 50), 1024 ** 3),
+  }),
   metrics: optionalSection({
     /** Exports some metrics under vLLM's names, too. */
     vllm_aliases: v.exactOptional(flag, false),

@@ -3,7 +3,6 @@
  * bottom; the other public methods implement Services, which the listeners call.
  */
 import type { Server } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backend } from '../backends/backend.ts';
 import { parseAddress } from '../config/address.ts';
 import type { Config } from '../config/config.ts';
@@ -38,7 +37,9 @@ import type {
   PullRequest,
   ReloadRecord,
 } from '../protocol/routes.ts';
-import type { Router } from '../routing/router.ts';
+import type { Outcome, Router } from '../routing/router.ts';
+import { responseStoreOf } from '../responses/configured.ts';
+import type { ResponseStore } from '../responses/response-store.ts';
 import { usageOf } from '../usage/answered.ts';
 import type { Budgets } from '../usage/budgets.ts';
 import { Checks, type Store } from './checks.ts';
@@ -55,6 +56,7 @@ import { Keys } from './keys.ts';
 import { listen } from './listeners.ts';
 import { becomeTheDaemon, bindAgain } from './lock.ts';
 import { Metrics } from './metrics.ts';
+import { DefaultModel } from './models/default-model.ts';
 import { Shelf, type ShelfOptions } from './models/shelf.ts';
 import { Monitor } from './monitor.ts';
 import { conditionOf, type CloudProviders } from './providers.ts';
@@ -107,10 +109,6 @@ export interface DaemonParts {
   pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent>;
 }
 
-/** Back-off while the default model cannot be loaded. It is retried forever: a missing file may appear. */
-const RELOAD_FIRST_MS = 5_000;
-const RELOAD_MOST_MS = 60_000;
-
 export class Daemon implements Services {
   readonly #parts: DaemonParts;
   readonly #conditions: Conditions;
@@ -126,6 +124,7 @@ export class Daemon implements Services {
   readonly log: Logger;
   readonly failures: FailureLog;
   readonly router: Router;
+  readonly responses: ResponseStore;
   readonly healthFeed = new HealthFeed();
   readonly access: Keys;
   readonly metrics: Metrics;
@@ -135,8 +134,7 @@ export class Daemon implements Services {
   #ollamaAddress: string | null = null;
   #file: OwnDaemonFile | null = null;
   /** Error of the last attempt to load the default model; null once it is loaded. */
-  #loadFailure: SvcError | null = null;
-  #retryMs = 0;
+  readonly #defaultModel: DefaultModel;
 
   constructor(parts: DaemonParts) {
     const { mode, paths, config, log, router } = parts;
@@ -145,6 +143,7 @@ export class Daemon implements Services {
     this.failures = new FailureLog(log);
     this.router = router;
     this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log);
+    this.responses = responseStoreOf(config.responses, paths, log);
     this.#identity = {
       pid: process.pid,
       mode,
@@ -170,6 +169,7 @@ export class Daemon implements Services {
         this.healthFeed.changed();
       },
     });
+    this.#defaultModel = this.#createDefaultModel();
     this.#monitor = this.#createMonitor();
     this.metrics = new Metrics({
       vllmAliases: config.metrics.vllm_aliases,
@@ -182,10 +182,7 @@ export class Daemon implements Services {
         providers: this.providers(),
       }),
     });
-    router.observe(async (outcome) => {
-      this.metrics.answerEnded(outcome);
-      await parts.budgets.answered(usageOf(outcome));
-    });
+    router.observe((outcome) => this.#answered(outcome));
     this.shelf = new Shelf({
       ...parts,
       models: async () => await this.models(),
@@ -196,6 +193,22 @@ export class Daemon implements Services {
     this.#ollama = config.ollama.listen === null ? null : createListener({ services: this, control: false });
     this.#control = createListener({ services: this, control: true });
     this.#grpc = new GrpcListener(this);
+  }
+
+  async #answered(outcome: Outcome): Promise<void> {
+    this.metrics.answerEnded(outcome);
+    await this.#parts.budgets.answered(usageOf(outcome));
+  }
+
+  #createDefaultModel(): DefaultModel {
+    const { store, local, log } = this.#parts;
+    return new DefaultModel({
+      find: async () => await store.find(),
+      load: (model, signal) => local.load(model, signal),
+      onAttempt: () => this.engineChanged(),
+      log,
+      signal: this.#ending.signal,
+    });
   }
 
   #createMonitor(): Monitor {
@@ -232,6 +245,7 @@ export class Daemon implements Services {
         .catch(() => undefined);
     };
     inBackground(log, 'startup', this.#begin(file));
+    inBackground(log, 'opening the stored responses', this.responses.open());
 
     const cause = await lifecycle.stopping;
     serviceManager?.stopping();
@@ -245,7 +259,7 @@ export class Daemon implements Services {
 
   /** Resolves when every condition has been checked once, and loading the default model was tried once. */
   async #begin(file: OwnDaemonFile): Promise<void> {
-    await Promise.all([this.#monitor.start(file, this.#addresses()), this.#loadDefault()]);
+    await Promise.all([this.#monitor.start(file, this.#addresses()), this.#defaultModel.load()]);
     // A fresh sample, so that the first READY record includes the engine.
     this.#monitor.sample();
     this.#conditions.enter('running');
@@ -347,7 +361,8 @@ export class Daemon implements Services {
   /** An engine was started, loaded or lost. */
   engineChanged(): void {
     const { status, reason } = this.#parts.local.engineStatus();
-    this.#engine(status, status === 'fail' && this.#loadFailure !== null ? this.#loadFailure.message : reason);
+    const { failure } = this.#defaultModel;
+    this.#engine(status, status === 'fail' && failure !== null ? failure.message : reason);
     this.healthFeed.changed();
   }
 
@@ -420,35 +435,6 @@ export class Daemon implements Services {
     return [this.#control, this.#http, ...(this.#ollama === null ? [] : [this.#ollama])];
   }
 
-  /**
-   * Loads the default model; while that fails, retries in the background. Resolves after the first attempt.
-   * Once loaded, its supervisor keeps it loaded.
-   */
-  async #loadDefault(): Promise<void> {
-    const { store, local, log } = this.#parts;
-    const { signal } = this.#ending;
-    try {
-      const model = await store.find();
-      for await (const event of local.load(model.id, signal)) {
-        if (event.type === 'loaded') log.info({ model: event.model, pid: event.pid }, 'default model loaded');
-      }
-      this.#loadFailure = null;
-    } catch (error) {
-      if (signal.aborted) return;
-      this.#loadFailure = SvcError.from(error);
-      log.warn({ err: error }, 'the default model cannot be loaded');
-      inBackground(log, 'loading the default model again', this.#retryLater());
-    }
-    this.engineChanged();
-  }
-
-  async #retryLater(): Promise<void> {
-    const { signal } = this.#ending;
-    this.#retryMs = Math.min(RELOAD_MOST_MS, Math.max(RELOAD_FIRST_MS, this.#retryMs * 2));
-    await sleep(this.#retryMs, undefined, { signal }).catch(() => undefined);
-    if (!signal.aborted) await this.#loadDefault();
-  }
-
   async #close({ reason, drainTimeoutMs }: StopCause): Promise<void> {
     const { router, backends, providers, lifecycle, log } = this.#parts;
     this.#conditions.enter('stopping', reason);
@@ -463,5 +449,6 @@ export class Daemon implements Services {
       log,
     });
     this.#monitor.stop();
+    this.responses.close();
   }
 }

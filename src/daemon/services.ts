@@ -21,6 +21,7 @@ import type {
   PullRequest,
   ReloadRecord,
 } from '../protocol/routes.ts';
+import type { ResponseStore } from '../responses/response-store.ts';
 import type { HealthFeed } from './health-feed.ts';
 import type { FailureLog } from './request-log.ts';
 
@@ -75,6 +76,8 @@ export interface Services {
   readonly router: Router;
   readonly access: Access;
   readonly metrics: ListenerMetrics;
+  /** Stored responses of OpenAI's Responses API. */
+  readonly responses: ResponseStore;
   /** Host header values that are accepted besides the bound addresses. */
   readonly allowedHosts: readonly string[];
   /** Notifies of changes in `health` and `ready`. */

@@ -95,6 +95,11 @@ export function capabilitiesFile({ stateDir }: Pick<Paths, 'stateDir'>): string 
   return path.join(stateDir, 'capabilities.json');
 }
 
+/** Stored responses of OpenAI's Responses API (responses/response-store.ts). */
+export function responsesFolder({ stateDir }: Pick<Paths, 'stateDir'>): string {
+  return path.join(stateDir, 'responses');
+}
+
 /**
  * Creates `directory`, or takes an existing one, and makes it accessible to this user only.
  * Throws CONFIG_INVALID when it is a link, not a directory, or belongs to another user.

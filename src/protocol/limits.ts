@@ -23,6 +23,12 @@ export const LIMITS = {
   toolNameLength: 256,
   templateVariables: 64,
   toolCallIdLength: 256,
+  /** Id of a response, or of an item of one. */
+  itemIdLength: 256,
+  /** `metadata` of a response. */
+  metadata: 16,
+  metadataKeyLength: 64,
+  metadataValueLength: 512,
   topLogprobs: 20,
   providerKeyLength: 8192,
   /** A picture or sound; on the command line all of a prompt together. Base64-encoded they fit in a body. */

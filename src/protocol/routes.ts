@@ -25,6 +25,12 @@ export const HTTP_ROUTES = {
   chatCompletions: '/v1/chat/completions',
   messages: '/v1/messages',
   countTokens: '/v1/messages/count_tokens',
+  responses: '/v1/responses',
+  /** `*`: id of a response. */
+  response: '/v1/responses/*',
+  responseInputItems: '/v1/responses/*/input_items',
+  responseInputTokens: '/v1/responses/input_tokens',
+  responseCancel: '/v1/responses/*/cancel',
   transcriptions: '/v1/audio/transcriptions',
   embeddings: '/v1/embeddings',
   completions: '/v1/completions',

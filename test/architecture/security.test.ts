@@ -38,7 +38,7 @@ test('the table of routes has the scopes of the code', () => {
     admin_key: /^a key of scope admin, also on loopback where there is no key$/,
   };
   const rows = tableOf('route').filter(([route]) => route !== 'everything else');
-  assert.equal(rows.map(([route]) => route).sort(), PUBLIC.map(({ path }) => path).sort());
+  assert.equal(rows.map(([route]) => route).sort(), [...new Set(PUBLIC.map(({ path }) => path))].sort());
   for (const { path, scope } of PUBLIC) {
     const [, asks = ''] = rows.find(([route]) => route === path) ?? [];
     assert.match(asks, words[scope], path);

@@ -8,6 +8,7 @@ import { GenerateRequestSchema, SamplingSchema } from '../../src/protocol/genera
 import { EmbeddingsFieldsSchema } from '../../src/protocol/openai/embeddings.ts';
 import { ChatCompletionSchema } from '../../src/protocol/openai/chat-request.ts';
 import { TranscriptionFieldsSchema } from '../../src/protocol/openai/transcription.ts';
+import { ResponsesSchema } from '../../src/protocol/openai/responses/request.ts';
 import { RerankFieldsSchema } from '../../src/protocol/cohere/rerank.ts';
 import { RerankRequestSchema } from '../../src/protocol/rerank.ts';
 import { InfillSchema } from '../../src/protocol/llama-server/infill.ts';
@@ -34,13 +35,16 @@ for (const door of DOORS) {
   });
 }
 
+/** Routes that change something and take no fields. */
+const BODILESS: readonly string[] = [CONTROL_ROUTES.reload, HTTP_ROUTES.response, HTTP_ROUTES.responseCancel];
+
 test('every POST and DELETE route and every field of its requests is fuzzed', () => {
   const bodiesOf = (path: string): string[] =>
     BODIES.filter((body) => body.path === path).flatMap(({ value }) => Object.keys(value));
   const fieldsOf = (path: string): Set<string> =>
     new Set(path === HTTP_ROUTES.transcriptions ? FIELD_NAMES : bodiesOf(path));
   for (const { method, path } of [...PUBLIC, ...CONTROL])
-    if (method !== 'GET') assert.ok(fieldsOf(path).size > 0 || path === CONTROL_ROUTES.reload, path);
+    if (method !== 'GET') assert.ok(fieldsOf(path).size > 0 || BODILESS.includes(path), path);
   // Over HTTP `keep_alive` and `max_tokens_per_doc` stand for two of our fields, and connections for the deadline.
   const others = ['keep_alive_seconds', 'timeout_ms', 'max_document_tokens'];
   const missing = (path: string, ...schemas: { readonly entries: object }[]): string[] =>
@@ -48,6 +52,8 @@ test('every POST and DELETE route and every field of its requests is fuzzed', ()
   assert.equal(missing(HTTP_ROUTES.chatCompletions, ChatCompletionSchema, SamplingSchema), []);
   assert.equal(missing(HTTP_ROUTES.messages, PromptFieldsSchema, MessagesFieldsSchema), []);
   assert.equal(missing(HTTP_ROUTES.countTokens, PromptFieldsSchema), []);
+  assert.equal(missing(HTTP_ROUTES.responses, ResponsesSchema), []);
+  assert.equal(missing(HTTP_ROUTES.responseInputTokens, ResponsesSchema), []);
   assert.equal(missing(CONTROL_ROUTES.generate, GenerateRequestSchema), []);
   assert.equal(missing(HTTP_ROUTES.transcriptions, TranscriptionFieldsSchema), []);
   for (const [path, ...schemas] of [

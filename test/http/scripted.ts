@@ -1,4 +1,5 @@
 /** A listener with the real router and a backend scripted by the test, on a free port or a socket. */
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { once } from 'node:events';
@@ -19,6 +20,7 @@ import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/prot
 import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import type { LoadEvent } from '../../src/protocol/routes.ts';
 import type { RerankEvent, RerankRequest } from '../../src/protocol/rerank.ts';
+import { ResponseStore } from '../../src/responses/response-store.ts';
 import {
   isConversation,
   type DetokenizeEvent,
@@ -194,6 +196,7 @@ export interface ScriptedListener {
   readonly world: World;
   /** All logged lines. */
   readonly logged: Record<string, unknown>[];
+  readonly responsesDir: string;
   stop(): Promise<void>;
 }
 
@@ -220,6 +223,8 @@ export interface ScriptedOptions {
   readonly control?: boolean;
   readonly allowedHosts?: readonly string[];
   readonly host?: string;
+  /** False: responses are not stored. */
+  readonly storesResponses?: boolean;
 }
 
 export interface ScriptedServices {
@@ -228,6 +233,8 @@ export interface ScriptedServices {
   readonly backend: ScriptedBackend;
   readonly world: World;
   readonly logged: Record<string, unknown>[];
+  /** Folder of the stored responses; there is none before the first. */
+  readonly responsesDir: string;
 }
 
 function ordinaryWorld(): World {
@@ -272,14 +279,23 @@ function loggerInto(logged: Record<string, unknown>[]): Logger {
   });
 }
 
+function scriptedResponses(dir: string, enabled: boolean): ResponseStore {
+  const onFailure = (error: unknown): void => {
+    throw error;
+  };
+  return new ResponseStore({ dir, enabled, keepMs: 86_400_000, mostBytes: 100_000_000, onFailure });
+}
+
 export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
   const backend = new ScriptedBackend(options.script ?? hello);
   const router = new Router(new Map([[backend.name, backend]]));
   const logged: Record<string, unknown>[] = [];
   const world = ordinaryWorld();
   const log = loggerInto(logged);
+  const responsesDir = join(tmpdir(), `svc-responses-${randomUUID()}`);
   const services: Services = {
     log,
+    responses: scriptedResponses(responsesDir, options.storesResponses ?? true),
     failures: new FailureLog(log),
     router,
     allowedHosts: options.allowedHosts ?? [],
@@ -325,11 +341,11 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     },
     stop: (drainTimeoutMs) => void world.stopped.push(drainTimeoutMs),
   };
-  return { services, router, backend, world, logged };
+  return { services, router, backend, world, logged, responsesDir };
 }
 
 export async function startScripted(options: ScriptedOptions = {}): Promise<ScriptedListener> {
-  const { services, router, backend, world, logged } = scriptedServices(options);
+  const { services, router, backend, world, logged, responsesDir } = scriptedServices(options);
   const control = options.control ?? false;
   const server = createListener({
     services,
@@ -352,10 +368,12 @@ export async function startScripted(options: ScriptedOptions = {}): Promise<Scri
     backend,
     world,
     logged,
+    responsesDir,
     stop: async () => {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
       await closed;
+      await rm(responsesDir, { recursive: true, force: true });
       if (control) await rm(dir, { recursive: true, force: true });
     },
   };

@@ -23,6 +23,7 @@ import { modelPath } from '../support/native-engine.ts';
 import { spawnSvc, svc, type SvcOptions } from '../support/svc.ts';
 import { seenOf } from '../support/proc.ts';
 import { waitFor } from '../support/wait.ts';
+import { tellResponses } from './canary-responses.ts';
 import { messagesBodies } from './messages-bodies.ts';
 import { tellOllama, tellRankers, tellTokenizers } from './tell-apis.ts';
 
@@ -158,6 +159,7 @@ async function tellEverything(http: To, control: To): Promise<void> {
   await tellRankers(http, headers, secrets);
   await tellTokenizers(http, headers, secrets);
   await tellOllama(http, headers, secrets);
+  await tellResponses(http, headers, SECRETS);
   for (const path of [`${CHAT}?key=${KEY}`, `/v1/models/${KEY}`, `/${PROMPT}`, `/readyz/${KEY}`, `/readyz?${PROMPT}`]) {
     await ask(http, path, { headers });
     await ask(http, path, { headers, body: answered });

@@ -26,6 +26,14 @@ import { EmbeddingsFieldsSchema } from '../../src/protocol/openai/embeddings.ts'
 import { TranscriptionFieldsSchema } from '../../src/protocol/openai/transcription.ts';
 import { ResponseFormatSchema } from '../../src/protocol/openai/response-format.ts';
 import { ChatCompletionSchema } from '../../src/protocol/openai/chat-request.ts';
+import { InputItemSchema } from '../../src/protocol/openai/responses/items.ts';
+import { ResponsesSchema, TextFormatSchema } from '../../src/protocol/openai/responses/request.ts';
+import {
+  FunctionToolSchema,
+  NamespaceToolSchema,
+  ToolChoiceSchema,
+  ToolFieldsSchema as ResponsesToolFieldsSchema,
+} from '../../src/protocol/openai/responses/tools.ts';
 import { RerankFieldsSchema } from '../../src/protocol/cohere/rerank.ts';
 import { OllamaChatSchema } from '../../src/protocol/ollama/chat-request.ts';
 import { OllamaEmbedSchema } from '../../src/protocol/ollama/embed.ts';
@@ -186,6 +194,30 @@ function rerankBodies(): object[] {
   ];
 }
 
+/** Nothing is stored: a stored response has its prompt in a file of its own, which has to have it. */
+function* responsesBodies(): Generator<object, void, undefined> {
+  const start = { input: HELLO, max_output_tokens: 1 };
+  const own = function* (fields: object): Generator<object, void, undefined> {
+    yield { ...start, ...fields, store: false };
+    yield { ...start, ...fields, store: false, route: 'provider:mine' };
+  };
+  for (const fields of [...planted(ResponsesSchema, TEXT), ...planted(ResponsesToolFieldsSchema, TEXT)])
+    if (typeof fields === 'object') yield* own(fields as object);
+  for (const item of planted(InputItemSchema, TEXT)) yield* own({ input: [item] });
+  for (const type of ['input_text', 'output_text', 'input_image', 'input_audio', 'refusal', TEXT])
+    for (const role of ['user', 'assistant'])
+      yield* own({
+        input: [{ role, content: [{ type, text: TEXT, image_url: TEXT, input_audio: TEXT, refusal: TEXT }] }],
+      });
+  for (const format of planted(TextFormatSchema, TEXT)) yield* own({ text: { format } });
+  for (const tool of planted(FunctionToolSchema, TEXT))
+    yield* own({ tools: [{ ...(tool as object), type: 'function' }], tool_choice: 'none' });
+  for (const tool of planted(NamespaceToolSchema, TEXT))
+    yield* own({ tools: [{ ...(tool as object), type: 'namespace' }] });
+  for (const tool_choice of planted(ToolChoiceSchema, TEXT)) yield* own({ tool_choice });
+  for (const name of ['conversation', 'prompt', 'background', 'moderation']) yield* own({ [name]: TEXT });
+}
+
 /** A sound under a planted name with planted fields, as clients of OpenAI send it. */
 async function sendForms(port: number, path: string): Promise<number[]> {
   const statuses: number[] = [];
@@ -242,6 +274,9 @@ const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
   [HTTP_ROUTES.chatCompletions]: chatBodies,
   [HTTP_ROUTES.messages]: messagesBodies,
   [HTTP_ROUTES.countTokens]: messagesBodies,
+  [HTTP_ROUTES.responses]: responsesBodies,
+  [HTTP_ROUTES.responseInputTokens]: responsesBodies,
+  [HTTP_ROUTES.responseCancel]: () => [{ id: TEXT }],
   [HTTP_ROUTES.embeddings]: () => bodiesOver({ input: 'hi' }, [EmbedRequestSchema, EmbeddingsFieldsSchema]),
   [HTTP_ROUTES.completions]: completionBodies,
   [HTTP_ROUTES.tokenize]: () => bodiesOver({ content: 'hi' }, [TokenizeSchema, TokenizeTextRequestSchema]),
@@ -281,10 +316,10 @@ test('text in requests over HTTP and the control socket is not logged', async (c
     const bodies = BODIES[path];
     const isForm = path === HTTP_ROUTES.transcriptions;
     assert.ok(bodies ?? isForm, `no bodies for ${path}`);
-    const statuses = bodies ? await sendAll({ port }, path, bodies()) : await sendForms(port, path);
-    // No model here makes embeddings, hears or fills gaps.
+    const statuses = bodies ? await sendAll({ port }, path.replace('*', TEXT), bodies()) : await sendForms(port, path);
+    // No model here makes embeddings, hears or fills gaps, and no response is stored.
     const isRefused = path === HTTP_ROUTES.embeddings || path === HTTP_ROUTES.infill || isForm;
-    const all = isRefused ? [400, 404] : [200, 400, 404];
+    const all = path === HTTP_ROUTES.responseCancel ? [404] : isRefused ? [400, 404] : [200, 400, 404];
     for (const status of all) assert.ok(statuses.includes(status), `${path}: ${String(status)}`);
   }
   const generations = [...planted(GenerateRequestSchema, TEXT)].map((body) => ({ max_tokens: 1, ...(body as object) }));
@@ -309,10 +344,10 @@ test('text in requests over HTTP and the control socket is not logged', async (c
     for (const body of bodies()) await ask({ port }, path, { method, body, headers });
   }
   for (const { method, path } of [...PUBLIC, ...CONTROL]) {
-    if (method !== 'GET') continue;
+    if (method === 'POST') continue;
     for (const asked of [path.replace('*', TEXT), `${path}?exclude=${TEXT}&${TEXT}`]) {
-      await ask({ port }, asked, { headers });
-      await ask(control, asked);
+      await ask({ port }, asked, { method, headers });
+      await ask(control, asked, { method });
     }
   }
   await ask({ port }, `/${TEXT}`, { headers });

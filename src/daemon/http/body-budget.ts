@@ -21,6 +21,11 @@ export class BodyShare {
     return true;
   }
 
+  /** Takes more bytes. Returns false if too few are left. */
+  add(bytes: number): boolean {
+    return this.resize(this.#bytes + bytes);
+  }
+
   /** Idempotent. */
   giveBack(): void {
     this.resize(0);

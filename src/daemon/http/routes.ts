@@ -24,17 +24,20 @@ import { ollamaEmbed, ollamaEmbeddings } from './ollama/embed.ts';
 import * as ollama from './ollama/models.ts';
 import { ollamaPull } from './ollama/pull.ts';
 import { rerank } from './cohere/rerank.ts';
+import { createResponse } from './openai/responses/create.ts';
+import { countInputTokens } from './openai/responses/input-tokens.ts';
+import { cancelResponse, deleteResponse, listInputItems, showResponse } from './openai/responses/stored.ts';
 import type { ApiFamily } from './reply.ts';
 import { transcriptions } from './openai/transcriptions.ts';
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** Ends with `/*` if the rest of the path is a parameter. */
+  /** A `*` stands for a parameter: the rest of the path at its end, else one segment. */
   readonly path: string;
   /** Scope that a caller over TCP needs. */
   readonly scope: RouteScope;
-  /** Body that a POST or DELETE over TCP must declare. Absent: `json`. */
-  readonly body?: BodyKind;
+  /** Body that a POST or DELETE over TCP must declare; `none`: it has none. Absent: `json`. */
+  readonly body?: BodyKind | 'none';
   readonly handler: Handler;
 }
 
@@ -49,6 +52,12 @@ export const PUBLIC: readonly Route[] = [
   { method: 'POST', path: HTTP_ROUTES.messages, scope: 'local', handler: messages },
   { method: 'POST', path: HTTP_ROUTES.countTokens, scope: 'local', handler: countTokens },
   { method: 'POST', path: HTTP_ROUTES.completions, scope: 'local', handler: completions },
+  { method: 'POST', path: HTTP_ROUTES.responses, scope: 'local', handler: createResponse },
+  { method: 'POST', path: HTTP_ROUTES.responseInputTokens, scope: 'local', handler: countInputTokens },
+  { method: 'GET', path: HTTP_ROUTES.responseInputItems, scope: 'local', handler: listInputItems },
+  { method: 'POST', path: HTTP_ROUTES.responseCancel, scope: 'local', body: 'none', handler: cancelResponse },
+  { method: 'GET', path: HTTP_ROUTES.response, scope: 'local', handler: showResponse },
+  { method: 'DELETE', path: HTTP_ROUTES.response, scope: 'local', body: 'none', handler: deleteResponse },
   { method: 'POST', path: HTTP_ROUTES.transcriptions, scope: 'local', body: 'form', handler: transcriptions },
   { method: 'POST', path: HTTP_ROUTES.embeddings, scope: 'local', handler: embeddings },
   { method: 'POST', path: HTTP_ROUTES.rerankV1, scope: 'local', handler: rerank('1') },
@@ -105,13 +114,16 @@ export interface RouteMatch {
   readonly param: string;
 }
 
-/** Finds a route by its path; the caller checks the method. undefined: no such path. */
-export function findRoute(routes: readonly Route[], path: string): RouteMatch | undefined {
-  for (const route of routes) {
-    if (route.path === path) return { route, param: '' };
-    if (!route.path.endsWith('/*') || !path.startsWith(route.path.slice(0, -1))) continue;
-    const param = decodePercent(path.slice(route.path.length - 1));
-    if (param !== undefined && param !== '') return { route, param };
+/**
+ * Finds the route of a path: of those with the first path that fits the one of this method; without one, another, so
+ * that the caller can refuse the method. undefined: no such path.
+ */
+export function findRoute(routes: readonly Route[], path: string, method: string): RouteMatch | undefined {
+  for (const first of routes) {
+    const param = paramOf(first.path, path);
+    if (param === undefined) continue;
+    const route = routes.find((each) => each.path === first.path && answers(each, method)) ?? first;
+    return { route, param };
   }
   return undefined;
 }
@@ -125,6 +137,28 @@ const LLAMA_SERVER: ReadonlySet<string> = new Set([
   HTTP_ROUTES.llamaHealth,
   HTTP_ROUTES.props,
 ]);
+
+/** True if the route answers the method. */
+export function answers(route: Route, method: string): boolean {
+  return route.method === (method === 'HEAD' ? 'GET' : method);
+}
+
+/** Methods of all routes with this path, for the header `allow`. */
+export function methodsOf(routes: readonly Route[], path: string): string {
+  const methods = routes.filter((route) => route.path === path).map(({ method }) => method);
+  return methods.map((method) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ');
+}
+
+/** Decoded text for the `*` of a route's path; empty without one. undefined: `path` is another. */
+function paramOf(pattern: string, path: string): string | undefined {
+  const [before = '', after] = pattern.split('*');
+  if (after === undefined) return pattern === path ? '' : undefined;
+  if (!path.startsWith(before) || !path.endsWith(after)) return undefined;
+  const raw = path.slice(before.length, path.length - after.length);
+  if (raw === '' || (after !== '' && raw.includes('/'))) return undefined;
+  const param = decodePercent(raw);
+  return param === '' ? undefined : param;
+}
 
 /** The API whose error format the clients of a path read. `headers`: of the request. */
 export function familyOf(path: string, headers: IncomingHttpHeaders): ApiFamily {

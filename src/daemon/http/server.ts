@@ -21,7 +21,7 @@ import { BodyShare } from './body-budget.ts';
 import type { Exchange } from './exchange.ts';
 import { PendingAnswers } from './pending-answers.ts';
 import { Reply } from './reply.ts';
-import { CONTROL, familyOf, findRoute, PUBLIC } from './routes.ts';
+import { answers, CONTROL, familyOf, findRoute, methodsOf, PUBLIC } from './routes.ts';
 
 export const LIMITS = {
   /** Time from the connection, or the end of the previous request, until the headers are complete. */
@@ -83,7 +83,7 @@ export function createListener({ services, control, limits: changed = {} }: List
     const arrivedAt = performance.now();
     const id = newId();
     const { path, query } = splitTarget(req.url ?? '');
-    const match = findRoute(routes, path);
+    const match = findRoute(routes, path, req.method ?? 'GET');
     // Log the route, not the path: a URL may contain secrets.
     const facts: RequestFacts = { id, method: req.method, route: match?.route.path ?? null };
     const client = new AbortController();
@@ -148,12 +148,13 @@ async function answer(
   onCaller(caller);
   if (match === undefined) throw new SvcError('NOT_FOUND', 'there is nothing at this path');
   const { route, param } = match;
-  if (route.method !== (req.method === 'HEAD' ? 'GET' : req.method)) {
-    const allow = route.method === 'GET' ? 'GET, HEAD' : route.method;
+  if (!answers(route, req.method ?? 'GET')) {
+    const allow = methodsOf([...PUBLIC, ...CONTROL], route.path);
     reply.setHeader('allow', allow);
     throw new SvcError('METHOD_NOT_ALLOWED', `this path answers ${allow} only`);
   }
-  if (!control && route.method !== 'GET') checkContentType(req, route.body ?? 'json');
+  const { body = 'json' } = route;
+  if (!control && route.method !== 'GET' && body !== 'none') checkContentType(req, body);
   await route.handler({ ...request, param, caller });
 }
 

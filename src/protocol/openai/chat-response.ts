@@ -179,13 +179,18 @@ const CODES: Partial<Record<ErrorCode, string>> = {
   BUSY: 'rate_limit_exceeded',
 };
 
+/** OpenAI's own name for the code of an error; undefined: it has none. */
+export function openAiCode({ code }: SvcError): string | undefined {
+  return CODES[code];
+}
+
 export function toOpenAiError(error: SvcError, id: string): object {
   return {
     error: {
       message: error.told,
       type: error.facts.openai,
       param: error.param ?? null,
-      code: CODES[error.code] ?? error.code.toLowerCase(),
+      code: openAiCode(error) ?? error.code.toLowerCase(),
       ...given({ hint: error.hint }),
       // Id of the request, also in its log line.
       id,

@@ -49,14 +49,17 @@ function toToolCalls(calls: unknown, param: string): ToolCall[] {
   return tool_calls.map((call) => ({ id: call.id, ...call.function }));
 }
 
-/** Joins text-only parts with line breaks, like llama.cpp: no line break before the first part that is not empty. */
 function toContent(content: unknown, param: string): Message['content'] {
   if (typeof content === 'string') return content;
   if (content === undefined) throw invalid(param, 'is required');
   if (!Array.isArray(content)) throw invalid(param, 'must be a string or a list of parts');
   if (content.length > LIMITS.contentParts)
     throw invalid(param, `must have at most ${String(LIMITS.contentParts)} parts`);
-  const parts = (content as unknown[]).map((part, index) => toPart(part, `${param}[${String(index)}]`));
+  return joined((content as unknown[]).map((part, index) => toPart(part, `${param}[${String(index)}]`)));
+}
+
+/** Joins text-only parts with line breaks, like llama.cpp: no line break before the first part that is not empty. */
+export function joined(parts: ContentPart[]): Message['content'] {
   if (!parts.every((part) => part.type === 'text')) return parts;
   return parts.reduce((text, part) => (text === '' ? part.text : `${text}\n${part.text}`), '');
 }
@@ -86,7 +89,8 @@ const AUDIO_TYPES: Readonly<Record<string, AudioPart['media_type']>> = {
   flac: 'audio/flac',
 };
 
-function toAudio(audio: unknown, param: string): ContentPart {
+/** `audio`: `{"data", "format"}`. Throws INVALID_REQUEST. */
+export function toAudio(audio: unknown, param: string): ContentPart {
   const { format, data } = (audio ?? {}) as { format?: unknown; data?: unknown };
   const media_type = typeof format === 'string' && Object.hasOwn(AUDIO_TYPES, format) ? AUDIO_TYPES[format] : undefined;
   if (media_type === undefined) throw invalid(`${param}.format`, 'must be "wav", "mp3" or "flac"');
@@ -97,7 +101,8 @@ function toAudio(audio: unknown, param: string): ContentPart {
 
 const MOST = String(LIMITS.mediaBytes);
 
-function toImage(url: string, param: string): ContentPart {
+/** Throws INVALID_REQUEST. */
+export function toImage(url: string, param: string): ContentPart {
   const [prefix, mediaType] = DATA_URL.exec(url) ?? [];
   const part =
     prefix === undefined

@@ -9,38 +9,14 @@ import { damaged, once, randomBytes } from './bytes.ts';
 import type { Door, Player } from './doors.ts';
 import type { FuzzedDaemon } from './fuzzed-daemon.ts';
 import { MESSAGES } from './messages-body.ts';
+import { OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE } from './ollama-bodies.ts';
+import { SAMPLING } from './sampling.ts';
 
 const CASES = 200_000;
 const CONNECTIONS = 32;
 const PATIENCE_MS = 300;
 /** Allowed statuses: an unreachable registry or a model that is not loaded is not a fault of svc. */
 const ALLOWED = [502, 503, 504, 529];
-
-/** As in SamplingSchema, without logit_bias: each door has its own form of it. */
-const SAMPLING = {
-  temperature: 0.5,
-  dynatemp_range: 0.1,
-  dynatemp_exponent: 1.5,
-  top_k: 10,
-  typical_p: 0.9,
-  top_p: 0.9,
-  min_p: 0.1,
-  xtc_probability: 0.5,
-  xtc_threshold: 0.2,
-  mirostat: 2,
-  mirostat_tau: 4,
-  mirostat_eta: 0.2,
-  repeat_penalty: 1.1,
-  repeat_last_n: 32,
-  frequency_penalty: 0.5,
-  presence_penalty: 0.5,
-  dry_multiplier: 0.8,
-  dry_base: 1.75,
-  dry_allowed_length: 2,
-  dry_penalty_last_n: 64,
-  dry_sequence_breakers: ['\n', '*'],
-  seed: 1,
-};
 
 /** The fields that OpenAI's requests and ours have in common. */
 const SAME = {
@@ -103,6 +79,59 @@ const CHAT = {
   lora: [{ id: 0, scale: 0.5 }],
   functions: [],
   modalities: ['text'],
+};
+
+const RESPONSES = {
+  model: 'tiny',
+  input: [
+    { role: 'developer', content: 'a' },
+    {
+      type: 'message',
+      role: 'user',
+      content: [
+        { type: 'input_text', text: 'b' },
+        { type: 'input_image', image_url: 'data:image/png;base64,AA==', detail: 'auto' },
+        { type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } },
+      ],
+    },
+    { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'c' }], content: null },
+    { type: 'function_call', id: 'fc_1', call_id: 'd', name: 'e', namespace: 'f', arguments: '{}' },
+    { type: 'function_call_output', call_id: 'd', output: [{ type: 'input_text', text: 'g' }] },
+    { type: 'item_reference', id: `msg_${'0'.repeat(32)}_0` },
+  ],
+  instructions: 'h',
+  previous_response_id: `resp_${'0'.repeat(32)}`,
+  max_output_tokens: 1,
+  include: ['message.output_text.logprobs'],
+  top_logprobs: 1,
+  tools: [
+    { type: 'function', name: 'e', description: null, parameters: { type: 'object' }, strict: true },
+    { type: 'namespace', name: 'f', description: 'i', tools: [{ type: 'function', name: 'e' }] },
+    { type: 'web_search' },
+  ],
+  tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'e' }] },
+  parallel_tool_calls: true,
+  text: { format: { type: 'json_schema', name: 'j', schema: { type: 'object' }, strict: null }, verbosity: 'low' },
+  reasoning: { effort: 'max', summary: 'auto' },
+  metadata: { k: 'l' },
+  truncation: 'auto',
+  user: 'm',
+  prompt_cache_key: 'n',
+  safety_identifier: 'o',
+  store: true,
+  stream: false,
+  background: false,
+  ...SAMPLING,
+  stop: ['p'],
+  repetition_guard: 'warn',
+  lora: [{ id: 'a', scale: 0.5 }],
+  reasoning_budget_tokens: 1,
+  chat_template_kwargs: { enable_thinking: false },
+  route: 'local',
+  fallback: false,
+  priority: 'batch',
+  context_length: 1,
+  keep_alive: '5m',
 };
 
 /** Reaches the backend when it is not damaged. */
@@ -204,55 +233,6 @@ const INFILL = {
   n_predict: 1,
 };
 
-const OLLAMA = {
-  model: 'tiny',
-  stream: false,
-  keep_alive: '5m',
-  think: 'low',
-  format: { type: 'object' },
-  options: { ...SAMPLING, num_predict: 1, num_ctx: 512, stop: ['x'], tfs_z: 1, penalize_newline: true },
-  logprobs: true,
-  top_logprobs: 2,
-  route: 'local',
-  fallback: false,
-  priority: 'batch',
-  truncate: true,
-};
-
-const OLLAMA_CHAT = {
-  ...OLLAMA,
-  messages: [
-    { role: 'system', content: 'a' },
-    { role: 'user', content: 'b', images: ['iVBORw0KGgo='] },
-    { role: 'assistant', content: '', thinking: 'c', tool_calls: [{ function: { name: 'd', arguments: { e: 1 } } }] },
-    { role: 'tool', content: 'f', tool_name: 'd' },
-    { role: 'tool', content: 'f', tool_call_id: 'g' },
-  ],
-  tools: [{ type: 'function', function: { name: 'd', description: 'h', parameters: { type: 'object' } } }],
-};
-
-const OLLAMA_GENERATE = {
-  ...OLLAMA,
-  prompt: 'a',
-  system: 'b',
-  images: ['iVBORw0KGgo='],
-  template: '',
-  raw: false,
-  suffix: '',
-  context: [],
-};
-
-const OLLAMA_EMBED = {
-  model: 'tiny',
-  input: ['a', 'b'],
-  prompt: 'c',
-  keep_alive: -1,
-  options: { num_ctx: 1 },
-  truncate: false,
-  dimensions: 4,
-  route: 'local',
-};
-
 interface Body {
   readonly path: string;
   readonly control: boolean;
@@ -267,6 +247,10 @@ export const BODIES: readonly Body[] = [
   { path: HTTP_ROUTES.chatCompletions, control: false, value: CHAT },
   { path: HTTP_ROUTES.chatCompletions, control: false, value: PLAIN },
   { path: HTTP_ROUTES.chatCompletions, control: false, value: { ...PLAIN, n: 3, stream: true } },
+  { path: HTTP_ROUTES.responses, control: false, value: RESPONSES },
+  { path: HTTP_ROUTES.responses, control: false, value: { input: 'a', max_output_tokens: 1, stream: true } },
+  { path: HTTP_ROUTES.responseInputTokens, control: false, value: RESPONSES },
+  { path: HTTP_ROUTES.responseCancel, control: false, value: {} },
   { path: HTTP_ROUTES.embeddings, control: false, value: EMBED },
   { path: HTTP_ROUTES.messages, control: false, value: MESSAGES },
   { path: HTTP_ROUTES.countTokens, control: false, value: MESSAGES },

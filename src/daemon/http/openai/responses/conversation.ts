@@ -1,0 +1,90 @@
+/** The conversation of a request: what is stored of earlier ones, then its own items. */
+import { SvcError } from '../../../../protocol/errors.ts';
+import { toConversation, type Conversation } from '../../../../protocol/openai/responses/input.ts';
+import {
+  checkCount,
+  responseOfItem,
+  type ContentItem,
+  type ItemReference,
+  type Placed,
+} from '../../../../protocol/openai/responses/items.ts';
+import type { ResponsesCall } from '../../../../protocol/openai/responses/request.ts';
+import type { StoredResponse } from '../../../../protocol/openai/responses/response.ts';
+import { invalid } from '../../../../protocol/validate.ts';
+import type { Exchange } from '../../exchange.ts';
+
+export interface FullConversation extends Conversation {
+  /** All items in their order, without references. */
+  readonly items: readonly ContentItem[];
+}
+
+/**
+ * `owner`: as in the store. Throws INVALID_REQUEST with `param` for a response or an item that is not stored, or not
+ * for this client; BUSY if it is too large for now.
+ */
+export async function conversationOf(
+  exchange: Exchange,
+  { input, instructions, previousId }: Pick<ResponsesCall, 'input' | 'instructions' | 'previousId'>,
+  owner: string,
+): Promise<FullConversation> {
+  const stored = new StoredItems(exchange, owner);
+  const earlier = previousId === null ? [] : await stored.ofResponse(previousId);
+  const own: Placed<ContentItem>[] = [];
+  for (const { item, place } of input) {
+    own.push({ item: item.type === 'item_reference' ? await stored.itemOf(item, place) : item, place });
+  }
+  const all = [...earlier, ...own];
+  checkCount(all, previousId === null ? 'input' : 'previous_response_id');
+  if (all.length === 0) throw invalid('input', 'is required');
+  return { ...namesOf(toConversation(instructions, all)), items: all.map(({ item }) => item) };
+}
+
+function namesOf({ messages, places }: Conversation): Conversation {
+  return { messages, places };
+}
+
+/** Reads each response once, and counts its bytes as if they had come in the body. */
+class StoredItems {
+  readonly #exchange: Exchange;
+  readonly #owner: string;
+  readonly #read = new Map<string, StoredResponse | null>();
+
+  constructor(exchange: Exchange, owner: string) {
+    this.#exchange = exchange;
+    this.#owner = owner;
+  }
+
+  async ofResponse(id: string): Promise<Placed<ContentItem>[]> {
+    const place = 'previous_response_id';
+    const found = await this.#find(id);
+    if (found === null) throw invalid(place, 'names no stored response of this client');
+    return itemsIn(found).map((item) => ({ item, place }));
+  }
+
+  async itemOf({ id }: ItemReference, place: string): Promise<ContentItem> {
+    const response = responseOfItem(id);
+    const found = response === null ? null : await this.#find(response);
+    const item = found === null ? undefined : itemsIn(found).find((each) => each.id === id);
+    if (item === undefined) throw invalid(`${place}.id`, 'names no stored item of this client');
+    return item;
+  }
+
+  async #find(id: string): Promise<StoredResponse | null> {
+    const known = this.#read.get(id);
+    if (known !== undefined) return known;
+    const { responses } = this.#exchange.services;
+    // The index must have been read for the size to be known.
+    await responses.open();
+    if (!this.#exchange.body.add(responses.bytesOf(id))) {
+      throw new SvcError('BUSY', 'too many large requests at once');
+    }
+    const found = await responses.find(id, this.#owner);
+    this.#read.set(id, found);
+    return found;
+  }
+}
+
+/** Input and output: the items of the output have the shape of an input's. */
+function itemsIn({ input, response }: StoredResponse): ContentItem[] {
+  return [...input, ...(response.output as readonly unknown[] as ContentItem[])];
+}

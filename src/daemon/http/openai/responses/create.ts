@@ -1,0 +1,111 @@
+/** `POST /v1/responses`: a response, whole or as a stream of events. */
+import { shareOf } from '../../../../protocol/caller.ts';
+import { SvcError } from '../../../../protocol/errors.ts';
+import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../../protocol/generate.ts';
+import { Answer, type ResponseEvent } from '../../../../protocol/openai/responses/answer.ts';
+import { responseIdOf, storedItems, type ContentItem } from '../../../../protocol/openai/responses/items.ts';
+import { inTheirWords, parseResponses, type ResponsesCall } from '../../../../protocol/openai/responses/request.ts';
+import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/sse.ts';
+import { invalid } from '../../../../protocol/validate.ts';
+import { readJson } from '../../body.ts';
+import { contextOf, type Exchange } from '../../exchange.ts';
+import { conversationOf, type FullConversation } from './conversation.ts';
+
+type Events = AsyncIterable<RouteEvent | GenerateEvent>;
+
+export async function createResponse(exchange: Exchange): Promise<void> {
+  const call = parseResponses(await readJson(exchange));
+  refuseFile(call.request);
+  const run = await Run.of(exchange, call);
+  if (call.stream) await run.answerStream();
+  else await run.answerWhole();
+}
+
+/** A request on its way to its answer. */
+class Run {
+  readonly #exchange: Exchange;
+  readonly #answer: Answer;
+  readonly #events: Events;
+  readonly #items: readonly ContentItem[];
+  readonly #owner: string;
+
+  /** Throws INVALID_REQUEST, and BUSY if the stored conversation is too large for now. */
+  static async of(exchange: Exchange, call: ResponsesCall): Promise<Run> {
+    const context = contextOf(exchange);
+    return new Run(exchange, call, await conversationOf(exchange, call, shareOf(context.caller)));
+  }
+
+  private constructor(exchange: Exchange, call: ResponsesCall, conversation: FullConversation) {
+    const { services, id } = exchange;
+    const context = contextOf(exchange);
+    this.#exchange = exchange;
+    this.#owner = shareOf(context.caller);
+    this.#items = conversation.items;
+    this.#answer = new Answer({ id: responseIdOf(id), call, store: mayStore(exchange, call) });
+    const { messages, places } = conversation;
+    this.#events = named(services.router.route({ ...call.request, messages }, context), call, places);
+  }
+
+  async answerWhole(): Promise<void> {
+    for await (const event of this.#events) this.#answer.take(event);
+    await this.#store();
+    this.#exchange.reply.json(200, this.#answer.response);
+  }
+
+  /** Sends nothing before the first text: until then an error is an HTTP status, which clients can retry. */
+  async answerStream(): Promise<void> {
+    const { reply } = this.#exchange;
+    reply.stream({
+      contentType: SSE_CONTENT_TYPE,
+      heartbeat: SSE_HEARTBEAT,
+      encodeError: (error, id) => encoded(this.#answer.fail(error, id)),
+    });
+    let opening = '';
+    for await (const event of this.#events) {
+      const text = encoded(this.#answer.take(event));
+      if (event.type === 'start') opening = text;
+      else if (text !== '') {
+        await reply.write(opening + text);
+        opening = '';
+      }
+    }
+    await this.#store();
+    await reply.write(encoded(this.#answer.last()));
+    reply.end();
+  }
+
+  /** Before the last event: a client may continue the response at once. An answer is sent even if it cannot be stored. */
+  async #store(): Promise<void> {
+    const { services } = this.#exchange;
+    const { response } = this.#answer;
+    if (response['store'] !== true) return;
+    const input = storedItems(response.id, this.#items);
+    try {
+      const isStored = await services.responses.put({ owner: this.#owner, stored_at: Date.now(), response, input });
+      if (!isStored) this.#answer.notStored();
+    } catch (error) {
+      services.log.warn({ err: error }, 'a response cannot be stored');
+      this.#answer.notStored();
+    }
+  }
+}
+
+/** Throws INVALID_REQUEST if the client wants the response stored, and the daemon stores none. */
+function mayStore({ services }: Exchange, { store }: ResponsesCall): boolean {
+  const { enabled } = services.responses;
+  if (store === true && !enabled) throw invalid('store', 'must be false: responses.store is off in the configuration');
+  return store ?? enabled;
+}
+
+function encoded(events: readonly ResponseEvent[]): string {
+  return events.map((event) => sseEvent(event.type, event)).join('');
+}
+
+/** Renames our fields in errors to the caller's. */
+async function* named(events: Events, call: ResponsesCall, places: readonly string[]): Events {
+  try {
+    yield* events;
+  } catch (error) {
+    throw error instanceof SvcError ? inTheirWords(error, call, places) : error;
+  }
+}

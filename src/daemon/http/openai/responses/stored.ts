@@ -1,0 +1,51 @@
+/** Routes of stored responses: `GET` and `DELETE /v1/responses/ID`, its input items, and its cancellation. */
+import { shareOf } from '../../../../protocol/caller.ts';
+import { SvcError } from '../../../../protocol/errors.ts';
+import { parseItemsQuery, toItemList } from '../../../../protocol/openai/responses/item-list.ts';
+import type { StoredResponse } from '../../../../protocol/openai/responses/response.ts';
+import { invalid } from '../../../../protocol/validate.ts';
+import { contextOf, type Exchange } from '../../exchange.ts';
+
+export async function showResponse(exchange: Exchange): Promise<void> {
+  const stream = exchange.query.get('stream');
+  if (stream !== null && stream !== 'false')
+    throw invalid('stream', 'is for background responses, which do not exist yet');
+  const { response } = await storedOf(exchange);
+  exchange.reply.json(200, response);
+}
+
+export async function deleteResponse(exchange: Exchange): Promise<void> {
+  const { param: id, services, reply } = exchange;
+  if (!(await services.responses.remove(id, shareOf(contextOf(exchange).caller)))) throw notFound();
+  reply.json(200, { id, object: 'response', deleted: true });
+}
+
+export async function listInputItems(exchange: Exchange): Promise<void> {
+  const query = parseItemsQuery(exchange.query);
+  const { input } = await storedOf(exchange);
+  exchange.reply.json(200, toItemList(input, query));
+}
+
+/** Only background responses can be cancelled; the others end with their connection. */
+export async function cancelResponse(exchange: Exchange): Promise<void> {
+  await storedOf(exchange);
+  throw new SvcError('INVALID_REQUEST', 'only a response with background: true can be cancelled', {
+    hint: 'close the connection of a response to stop it',
+  });
+}
+
+/** Throws NOT_FOUND, also for a response of another client. */
+async function storedOf(exchange: Exchange): Promise<StoredResponse> {
+  const { param: id, services } = exchange;
+  return (await services.responses.find(id, shareOf(contextOf(exchange).caller))) ?? refuse();
+}
+
+function refuse(): never {
+  throw notFound();
+}
+
+function notFound(): SvcError {
+  return new SvcError('NOT_FOUND', 'no response with this id is stored', {
+    hint: 'it may have expired, been made with store: false, or belong to another API key',
+  });
+}

@@ -1,0 +1,93 @@
+/** The response object: in the answer, in the first and last events of a stream, and in the store. */
+import type { SvcError } from '../../errors.ts';
+import type { FinishEvent, RouteEvent, StartEvent, Usage } from '../../generate.ts';
+import { given } from '../../given.ts';
+import { openAiCode, truncatedOf } from '../chat-response.ts';
+import type { ContentItem, OutputItem } from './items.ts';
+import type { ResponseSettings } from './request.ts';
+
+export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed';
+
+/** What is known of an answer so far. */
+export interface AnswerFacts {
+  readonly id: string;
+  /** Seconds since 1970. */
+  readonly createdAt: number;
+  /** null: not completed. */
+  readonly completedAt: number | null;
+  readonly status: ResponseStatus;
+  readonly settings: ResponseSettings;
+  /** True if the response is, or will be, stored. */
+  readonly store: boolean;
+  readonly ignoredTools: readonly string[];
+  readonly output: readonly OutputItem[];
+  readonly start: StartEvent | null;
+  readonly route: RouteEvent | null;
+  readonly finish: FinishEvent | null;
+  readonly error: SvcError | null;
+}
+
+/** A response as clients get it. */
+export interface ResponseRecord {
+  readonly id: string;
+  readonly object: 'response';
+  readonly status: ResponseStatus;
+  readonly output: readonly OutputItem[];
+  readonly [field: string]: unknown;
+}
+
+/** A response with all that a later request needs to continue it. */
+export interface StoredResponse {
+  /** Client that may read it (`shareOf`). */
+  readonly owner: string;
+  /** Milliseconds since 1970. */
+  readonly stored_at: number;
+  readonly response: ResponseRecord;
+  /** All items that the answer was made from, those of previous responses included. */
+  readonly input: readonly ContentItem[];
+}
+
+/** Beyond OpenAI's fields it has those that chat completions have. */
+export function toResponse(facts: AnswerFacts): ResponseRecord {
+  const { status, settings, start, route, finish, error } = facts;
+  return {
+    id: facts.id,
+    object: 'response',
+    created_at: facts.createdAt,
+    completed_at: facts.completedAt,
+    status,
+    background: false,
+    error: error === null ? null : { code: codeOf(error), message: error.told },
+    incomplete_details: status === 'incomplete' ? { reason: incompleteReason(finish) } : null,
+    model: start?.model ?? '',
+    output: [...facts.output],
+    ...settings,
+    max_tool_calls: null,
+    service_tier: 'default',
+    store: facts.store,
+    usage: finish?.usage === null || finish === null ? null : toUsage(finish.usage, facts.output),
+    ...(facts.ignoredTools.length === 0 ? {} : { ignored_tools: facts.ignoredTools }),
+    ...given({ provider: start?.provider, route: route?.route, timings: finish?.timings }),
+    ...(finish === null ? {} : { ...truncatedOf(finish), ...given({ repetition: finish.repetition }) }),
+  };
+}
+
+function incompleteReason(finish: FinishEvent | null): string {
+  return finish?.reason === 'content_filter' ? 'content_filter' : 'max_output_tokens';
+}
+
+/** The number of reasoning tokens is not known if there was reasoning: then it is left out. */
+function toUsage({ input_tokens, output_tokens, cached_tokens }: Usage, output: readonly OutputItem[]): object {
+  return {
+    input_tokens,
+    input_tokens_details: { cached_tokens },
+    output_tokens,
+    ...(output.some(({ type }) => type === 'reasoning') ? {} : { output_tokens_details: { reasoning_tokens: 0 } }),
+    total_tokens: input_tokens + output_tokens,
+  };
+}
+
+/** OpenAI's code of a failed response. */
+export function codeOf(error: SvcError): string {
+  return openAiCode(error) ?? (error.facts.http < 500 ? 'invalid_prompt' : 'server_error');
+}

@@ -1,0 +1,211 @@
+/**
+ * Stored responses of the Responses API, on disk: a later request continues them (`previous_response_id`) or reads them.
+ *
+ * One file for each response, `ID.json`, mode 0600, in a folder of its own. It has the whole conversation, so no
+ * response needs another one, and any may be deleted. Files go when they are too old, and the oldest when all together
+ * are too large. A file that cannot be parsed is as good as absent.
+ *
+ * A durable background run has its place beside it: `ID.jsonl`, to which each event is appended before it is sent, and
+ * from which a reader goes on after any `sequence_number`. Sizes, ages and deletion already cover every file of an id.
+ */
+import { readdir, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import * as v from 'valibot';
+import writeFileAtomic from 'write-file-atomic';
+import { makeDirectory } from '../files/make-directory.ts';
+import { readText } from '../files/open-file.ts';
+import { errorOfFiles } from '../files/svc-error.ts';
+import { parsedJson } from '../protocol/foreign-text.ts';
+import { LIMITS } from '../protocol/limits.ts';
+import { isResponseId } from '../protocol/openai/responses/items.ts';
+import type { StoredResponse } from '../protocol/openai/responses/response.ts';
+
+export interface ResponseStoreOptions {
+  readonly dir: string;
+  /** False: nothing is stored, and what is there is deleted. */
+  readonly enabled: boolean;
+  readonly keepMs: number;
+  /** Maximum bytes of all files together. */
+  readonly mostBytes: number;
+  /** Called when files cannot be read or deleted in the background. */
+  onFailure(error: unknown): void;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
+}
+
+/** Maximum bytes of one response: a longer conversation can only be sent whole. */
+export const RESPONSE_BYTES: number = LIMITS.bodyBytes;
+/** Maximum number of stored responses. */
+export const MOST_RESPONSES = 20_000;
+const TIDY_MS = 3_600_000;
+const FILE = /^(resp_[0-9a-f]{32})\./;
+
+const FileSchema = v.looseObject({
+  owner: v.string(),
+  stored_at: v.number(),
+  response: v.looseObject({ id: v.string(), output: v.array(v.looseObject({ type: v.string() })) }),
+  input: v.array(v.looseObject({ type: v.string() })),
+});
+
+interface Entry {
+  bytes: number;
+  storedAt: number;
+}
+
+export class ResponseStore {
+  readonly #options: ResponseStoreOptions;
+  readonly #now: () => number;
+  /** Stored responses by id, the oldest first. */
+  readonly #entries = new Map<string, Entry>();
+  #bytes = 0;
+  #opened: Promise<void> | null = null;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(options: ResponseStoreOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+    this.#timer = setInterval(() => this.#tidyInBackground(), TIDY_MS).unref();
+  }
+
+  get enabled(): boolean {
+    return this.#options.enabled;
+  }
+
+  /** Finds the files of earlier daemons, and deletes those that must go. Rejects with CANNOT_WRITE. */
+  async open(): Promise<void> {
+    this.#opened ??= this.#open().catch((error: unknown) => {
+      this.#opened = null;
+      throw errorOfFiles(error);
+    });
+    await this.#opened;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Resolves with false if the response is too large to be stored. Rejects with CANNOT_WRITE. */
+  async put(record: StoredResponse): Promise<boolean> {
+    const { mostBytes } = this.#options;
+    const text = JSON.stringify(record);
+    const bytes = Buffer.byteLength(text);
+    if (!this.enabled || bytes > Math.min(RESPONSE_BYTES, mostBytes)) return false;
+    await this.open();
+    const { id } = record.response;
+    await makeDirectory(this.#options.dir).catch(refuse);
+    await writeFileAtomic(this.#fileOf(id), text, { mode: 0o600, fsync: false }).catch(refuse);
+    this.#forget(id);
+    this.#remember(id, { bytes, storedAt: record.stored_at });
+    await this.#tidy().catch(refuse);
+    return true;
+  }
+
+  /** Returns null unless `owner` has a response with this id. Rejects with CANNOT_WRITE. */
+  async find(id: string, owner: string): Promise<StoredResponse | null> {
+    if (!this.enabled || !isResponseId(id)) return null;
+    await this.open();
+    const entry = this.#entries.get(id);
+    if (entry === undefined || this.#isOld(entry)) return null;
+    const record = await this.#read(id).catch(refuse);
+    return record?.owner === owner ? record : null;
+  }
+
+  /** Bytes of a stored response; 0: there is none. */
+  bytesOf(id: string): number {
+    return this.#entries.get(id)?.bytes ?? 0;
+  }
+
+  /** Resolves with true if `owner` had a response with this id. Rejects with CANNOT_WRITE. */
+  async remove(id: string, owner: string): Promise<boolean> {
+    if ((await this.find(id, owner)) === null) return false;
+    await this.#delete(id).catch(refuse);
+    return true;
+  }
+
+  async #open(): Promise<void> {
+    const { dir, enabled } = this.#options;
+    if (!enabled) {
+      await rm(dir, { recursive: true, force: true });
+      return;
+    }
+    const found = new Map<string, Entry>();
+    for (const name of await namesIn(dir)) {
+      const [, id] = FILE.exec(name) ?? [];
+      if (id === undefined) continue;
+      // What a write left behind that did not end.
+      if (name !== `${id}.json` && name !== `${id}.jsonl`) {
+        await rm(path.join(dir, name), { force: true });
+        continue;
+      }
+      const { size, mtimeMs } = await stat(path.join(dir, name));
+      const { bytes, storedAt } = found.get(id) ?? { bytes: 0, storedAt: 0 };
+      found.set(id, { bytes: bytes + size, storedAt: Math.max(storedAt, mtimeMs) });
+    }
+    const byAge = [...found].sort(([, a], [, b]) => a.storedAt - b.storedAt);
+    for (const [id, entry] of byAge) this.#remember(id, entry);
+    await this.#tidy();
+  }
+
+  async #read(id: string): Promise<StoredResponse | null> {
+    try {
+      const result = v.safeParse(FileSchema, parsedJson(await readText(this.#fileOf(id))));
+      return result.success ? (result.output as unknown as StoredResponse) : null;
+    } catch (error) {
+      // Deleted meanwhile, or by a person.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+      throw error;
+    }
+  }
+
+  /** Deletes what is too old or too much. */
+  async #tidy(): Promise<void> {
+    for (const [id, entry] of [...this.#entries]) {
+      const isTooMuch = this.#bytes > this.#options.mostBytes || this.#entries.size > MOST_RESPONSES;
+      if (!isTooMuch && !this.#isOld(entry)) return;
+      await this.#delete(id);
+    }
+  }
+
+  #tidyInBackground(): void {
+    this.open()
+      .then(() => this.#tidy())
+      .catch((error: unknown) => this.#options.onFailure(error));
+  }
+
+  async #delete(id: string): Promise<void> {
+    this.#forget(id);
+    for (const ending of ['json', 'jsonl']) {
+      await rm(path.join(this.#options.dir, `${id}.${ending}`), { force: true });
+    }
+  }
+
+  #remember(id: string, entry: Entry): void {
+    this.#entries.set(id, entry);
+    this.#bytes += entry.bytes;
+  }
+
+  #forget(id: string): void {
+    this.#bytes -= this.bytesOf(id);
+    this.#entries.delete(id);
+  }
+
+  #isOld({ storedAt }: Entry): boolean {
+    return storedAt + this.#options.keepMs < this.#now();
+  }
+
+  #fileOf(id: string): string {
+    return path.join(this.#options.dir, `${id}.json`);
+  }
+}
+
+/** A missing folder counts as empty: the first response creates it. */
+async function namesIn(dir: string): Promise<string[]> {
+  return await readdir(dir).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  });
+}
+
+function refuse(error: unknown): never {
+  throw errorOfFiles(error);
+}
