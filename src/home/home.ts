@@ -31,8 +31,10 @@ function lookAt(home: string): Stats | null {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw invalid(home, whyOf(error));
   }
-  if (lstatSync(home, { throwIfNoEntry: false }) === undefined) return null;
-  throw invalid(home, 'it is a broken link');
+  const entry = lstatSync(home, { throwIfNoEntry: false });
+  if (entry?.isSymbolicLink() === true) throw invalid(home, 'it is a broken link');
+  // Where it exists by now, another command has just created it.
+  return entry ?? null;
 }
 
 function namesIn(home: string): string[] {

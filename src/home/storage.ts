@@ -58,7 +58,8 @@ async function troubleAt({ what, path, kind, access: needed }: Place): Promise<s
     return null;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return trouble(whyOf(error));
-    // Missing, or a broken link: only a missing path is created when it is needed.
-    return (await lstat(path).catch(() => null)) === null ? null : trouble('it is a broken link');
+    // Missing, or a broken link: only a missing path is created when it is needed, and it may be created just now.
+    const entry = await lstat(path).catch(() => null);
+    return entry?.isSymbolicLink() === true ? trouble('it is a broken link') : null;
   }
 }

@@ -1,0 +1,47 @@
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { troublesOf, type StoragePaths } from '../../src/home/storage.ts';
+import { makeHome, type Home } from '../support/home.ts';
+
+const NOW = new Date('2026-01-01T00:00:00Z');
+
+interface Context {
+  home: Home;
+  paths: StoragePaths;
+}
+const test = suite<Context>('storage');
+test.before.each(async (context) => {
+  context.home = await makeHome();
+  const at = (name: string): string => join(context.home.dir, name);
+  context.paths = {
+    stateDir: at('state'),
+    cacheDir: at('cache'),
+    dataDir: at('data'),
+    daemonFile: at('state/daemon.json'),
+    logFile: at('state/daemon.log'),
+    credentialsFile: at('data/credentials.json'),
+  };
+  mkdirSync(dirname(context.paths.logFile), { recursive: true });
+});
+test.after.each(({ home }) => home.remove());
+
+test('what is absent is no trouble, a broken link is', async ({ paths }) => {
+  assert.equal(await troublesOf(paths, NOW), []);
+  symlinkSync('nowhere', paths.logFile);
+  assert.equal(await troublesOf(paths, NOW), [`the log ${paths.logFile} cannot be used: it is a broken link`]);
+});
+
+test('a file that comes into being while it is checked is no trouble', async ({ paths }) => {
+  for (let round = 0; round < 200; round += 1) {
+    const checked = troublesOf(paths, NOW);
+    setImmediate(() => {
+      writeFileSync(paths.logFile, '');
+    });
+    assert.equal(await checked, [], `round ${String(round)}`);
+    rmSync(paths.logFile, { force: true });
+  }
+});
+
+test.run();
