@@ -93,7 +93,9 @@ async function measure(): Promise<void> {
   }
 }
 
-const made = (kind: string, name: string): string => join(root, 'build', 'models', kind, `${name}.gguf`);
+function made(kind: string, name: string): string {
+  return join(root, 'build', 'models', kind, `${name}.gguf`);
+}
 
 /** Makes a model, projector or adapter unless it exists. */
 async function make(name: string): Promise<void> {
