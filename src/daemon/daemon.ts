@@ -16,6 +16,8 @@ import { modelDefaults } from '../models/gguf/model-defaults.ts';
 import { ERRORS, SvcError } from '../protocol/errors.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import { given } from '../protocol/given.ts';
+import type { KeyScope } from '../protocol/keys.ts';
+import type { ListedModel } from '../protocol/model/listed.ts';
 import type { ModelNames } from '../protocol/model/settings.ts';
 import type {
   CheckStatus,
@@ -37,6 +39,7 @@ import type {
   PullRequest,
   ReloadRecord,
 } from '../protocol/routes.ts';
+import { listModels } from '../routing/listed.ts';
 import type { Outcome, Router } from '../routing/router.ts';
 import { responseStoreOf } from '../responses/configured.ts';
 import type { ResponseStore } from '../responses/response-store.ts';
@@ -59,7 +62,7 @@ import { Metrics } from './metrics.ts';
 import { DefaultModel } from './models/default-model.ts';
 import { Shelf, type ShelfOptions } from './models/shelf.ts';
 import { Monitor } from './monitor.ts';
-import { conditionOf, type CloudProviders } from './providers.ts';
+import { conditionOf, recordsOf, type CloudProviders } from './providers.ts';
 import { Reloader } from './reload.ts';
 import { FailureLog } from './request-log.ts';
 import type { EngineProcess } from './resources.ts';
@@ -293,6 +296,13 @@ export class Daemon implements Services {
     return await this.#parts.local.models();
   }
 
+  async listed(scope: KeyScope): Promise<readonly ListedModel[]> {
+    const { config, providers } = this.#parts;
+    const { policies } = providers;
+    const models = await this.models();
+    return listModels({ models, providers: this.providers(), policies, defaults: config.engine, scope });
+  }
+
   get slots(): number {
     return this.#parts.local.slots;
   }
@@ -302,13 +312,7 @@ export class Daemon implements Services {
   }
 
   providers(): readonly ProviderRecord[] {
-    const health = new Map(this.router.providerHealth().map((each) => [each.name, each]));
-    return Array.from(this.#parts.backends.values(), (backend) => {
-      const record = backend.record();
-      const shown = health.get(backend.name);
-      if (shown === undefined || shown.state === 'unknown') return record;
-      return { ...record, state: shown.state, last_checked_at: shown.last_checked_at, last_error: shown.reason };
-    });
+    return recordsOf(this.#parts.backends, this.router.providerHealth());
   }
 
   async providerModels(provider: string, signal: AbortSignal): Promise<readonly string[]> {

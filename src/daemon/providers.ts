@@ -7,7 +7,7 @@ import type { Provider } from '../backends/cloud/provider.ts';
 import type { Config } from '../config/config.ts';
 import type { Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
-import type { CheckStatus, ProviderRecord } from '../protocol/records.ts';
+import type { CheckStatus, ProviderHealth, ProviderRecord } from '../protocol/records.ts';
 import type { ProviderTestStep } from '../protocol/routes.ts';
 import type { ProviderKeys } from '../providers/provider-keys.ts';
 import { testProvider } from '../providers/provider-test.ts';
@@ -125,6 +125,16 @@ export class CloudProviders {
     if (provider !== undefined) return provider;
     throw new SvcError('NOT_FOUND', `no provider is named '${name}'`, { hint: 'see `svc provider list --all`' });
   }
+}
+
+/** Records of all backends, with the health that their answers show. */
+export function recordsOf(backends: ReadonlyMap<string, Backend>, health: readonly ProviderHealth[]): ProviderRecord[] {
+  return Array.from(backends.values(), (backend) => {
+    const record = backend.record();
+    const shown = health.find(({ name }) => name === backend.name);
+    if (shown === undefined || shown.state === 'unknown') return record;
+    return { ...record, state: shown.state, last_checked_at: shown.last_checked_at, last_error: shown.reason };
+  });
 }
 
 /** Returns the condition `providers`. */

@@ -10,6 +10,7 @@ import type {
   StatusRecord,
 } from '../protocol/records.ts';
 import type { KeyScope } from '../protocol/keys.ts';
+import type { ListedModel } from '../protocol/model/listed.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import type { CreateRequest, ModelDescription } from '../protocol/ollama/models.ts';
 import type {
@@ -86,6 +87,8 @@ export interface Services {
   health(): HealthRecord;
   status(): StatusRecord;
   models(): Promise<readonly ModelRecord[]>;
+  /** Names that a caller of this scope may use as the model of a request. */
+  listed(scope: KeyScope): Promise<readonly ListedModel[]>;
   /** What its file and the config say. Throws MODEL_INVALID, if the file cannot be read. */
   defaultsOf(model: ModelRecord): Promise<ModelDefaults>;
   /** Answers that an engine computes at the same time. */

@@ -38,7 +38,8 @@ export interface Plan {
 
 /** Name of the local backend; providers cannot have it. */
 export const LOCAL = 'local';
-const DEFAULT_POLICY = 'default';
+/** Policy of requests without model and route. */
+export const DEFAULT_POLICY = 'default';
 const EXPLICIT = 'provider:';
 
 /**
@@ -113,17 +114,22 @@ function to(requested: string, provider: string, model: string | undefined): Pla
   return { requested, candidates: [{ provider, model: inner }], fallbackOn: [] };
 }
 
-function byPolicy(name: string, { candidates, fallback_on }: Policy, fallback: boolean): Plan {
-  const all = candidates.map((candidate): Candidate => {
+function byPolicy(name: string, policy: Policy, fallback: boolean): Plan {
+  const all = candidatesOf(policy);
+  return {
+    requested: name === DEFAULT_POLICY ? 'default' : `policy:${name}`,
+    candidates: fallback ? all : all.slice(0, 1),
+    fallbackOn: policy.fallback_on,
+  };
+}
+
+/** The candidates of a policy, in the order of trial. */
+export function candidatesOf({ candidates }: Policy): Candidate[] {
+  return candidates.map((candidate) => {
     const slash = candidate.indexOf('/');
     if (slash === -1) return { provider: candidate, model: undefined };
     return { provider: candidate.slice(0, slash), model: candidate.slice(slash + 1) };
   });
-  return {
-    requested: name === DEFAULT_POLICY ? 'default' : `policy:${name}`,
-    candidates: fallback ? all : all.slice(0, 1),
-    fallbackOn: fallback_on,
-  };
 }
 
 const CONDITION_OF: Partial<Record<ErrorCode, FallbackCondition>> = {

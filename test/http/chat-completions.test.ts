@@ -363,6 +363,7 @@ test('the list of models, and one of them by id or alias', async () => {
     object: 'model',
     created: 1793491200,
     owned_by: 'svc',
+    kind: 'local',
     max_model_len: 4096,
     capabilities: ['chat'],
     capabilities_tried: true,

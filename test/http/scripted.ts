@@ -28,6 +28,8 @@ import {
   type TokenizeEvent,
   type TokenizeRequest,
 } from '../../src/protocol/tokenize.ts';
+import { listModels } from '../../src/routing/listed.ts';
+import type { Policies } from '../../src/routing/policy.ts';
 import { Router } from '../../src/routing/router.ts';
 
 export type EmbedScript = (request: EmbedRequest, context: GenerateContext) => AsyncIterable<EmbedEvent>;
@@ -215,6 +217,7 @@ export interface World {
   load: (model: string, signal: AbortSignal) => AsyncIterable<LoadEvent>;
   pull: Services['pull'];
   shelf: Services['shelf'];
+  policies: Policies;
 }
 
 export interface ScriptedOptions {
@@ -258,6 +261,7 @@ function ordinaryWorld(): World {
       remove: () => Promise.resolve(),
       create: () => Promise.resolve([]),
     },
+    policies: {},
   };
 }
 
@@ -286,6 +290,22 @@ function scriptedResponses(dir: string, enabled: boolean): ResponseStore {
   return new ResponseStore({ dir, enabled, keepMs: 86_400_000, mostBytes: 100_000_000, onFailure });
 }
 
+function readinessOf(world: World, exclude?: ReadonlySet<string>): ReturnType<Services['ready']> {
+  const conditions = world.conditions.filter(({ name }) => exclude?.has(name) !== true);
+  const failed = conditions.some(({ status }) => status === 'fail');
+  return { status: failed ? 'not_ready' : 'ready', state: failed ? 'DEGRADED' : 'READY', conditions };
+}
+
+async function listedIn(services: Services, { policies }: World, scope: KeyScope): ReturnType<Services['listed']> {
+  return listModels({
+    models: await services.models(),
+    providers: services.providers(),
+    policies,
+    defaults: {},
+    scope,
+  });
+}
+
 export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
   const backend = new ScriptedBackend(options.script ?? hello);
   const router = new Router(new Map([[backend.name, backend]]));
@@ -306,11 +326,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
       callEnded: (method, code) => void world.ended.push(`${method} ${code}`),
       page: () => Promise.resolve({ contentType: 'text/plain', text: 'svc_ready 1\n' }),
     },
-    ready: (exclude) => {
-      const conditions = world.conditions.filter(({ name }) => exclude?.has(name) !== true);
-      const failed = conditions.some(({ status }) => status === 'fail');
-      return { status: failed ? 'not_ready' : 'ready', state: failed ? 'DEGRADED' : 'READY', conditions };
-    },
+    ready: (exclude) => readinessOf(world, exclude),
     health: () => {
       const failed = world.conditions.some(({ status }) => status === 'fail');
       const { conditions } = world;
@@ -319,6 +335,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     },
     status: () => ({ state: 'READY' }) as unknown as StatusRecord,
     ...FACTS,
+    listed: (scope) => listedIn(services, world, scope),
     get shelf() {
       return world.shelf;
     },

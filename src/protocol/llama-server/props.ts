@@ -1,6 +1,6 @@
 /** `GET /props`: properties of a model in llama-server's format, without the path of its file. */
 import type { Sampling } from '../generate.ts';
-import type { ModelRecord } from '../records.ts';
+import type { ListedModel } from '../model/listed.ts';
 
 /** Defaults of a model: from its file and from the config. */
 export interface ModelDefaults {
@@ -10,28 +10,28 @@ export interface ModelDefaults {
   readonly sampling: Partial<Sampling>;
 }
 
-/** `slots`: answers that an engine computes at the same time. */
+/** `defaults`: null for a model that has no file here. `slots`: answers that an engine computes at the same time. */
 export function toProps(
-  model: ModelRecord,
-  { chat_template, sampling }: ModelDefaults,
+  { id, context_length, capabilities, record }: ListedModel,
+  defaults: ModelDefaults | null,
   { slots, version }: { readonly slots: number; readonly version: string },
 ): object {
-  const can = new Set(model.capabilities);
+  const can = new Set(capabilities);
   return {
     default_generation_settings: {
-      params: { ...LLAMA_DEFAULTS, ...sampling },
-      n_ctx: model.loaded?.context_length ?? model.context_length,
+      params: defaults === null ? {} : { ...LLAMA_DEFAULTS, ...defaults.sampling },
+      n_ctx: context_length,
     },
-    total_slots: slots,
-    model_alias: model.id,
-    model_ftype: model.quantization,
+    total_slots: defaults === null ? null : slots,
+    model_alias: id,
+    model_ftype: record?.quantization ?? null,
     modalities: { vision: can.has('vision'), video: false, audio: can.has('audio') },
     endpoint_slots: false,
     endpoint_props: false,
     endpoint_metrics: true,
-    chat_template: chat_template ?? '',
+    chat_template: defaults?.chat_template ?? '',
     build_info: `svc ${version}`,
-    is_sleeping: model.loaded === null,
+    is_sleeping: record !== null && record.loaded === null,
   };
 }
 

@@ -1,6 +1,7 @@
 /** Converts records of models to Ollama's lists, and reads the requests that change the store. */
 import * as v from 'valibot';
 import { given } from '../given.ts';
+import type { ListedModel } from '../model/listed.ts';
 import type { Capability, ModelRecord } from '../records.ts';
 import { invalid, parse } from '../validate.ts';
 import { nameSchema, withoutLatest, withTag } from './names.ts';
@@ -26,9 +27,21 @@ export function toVersion(version: string | null): object {
   return { version: OLLAMA_VERSION, svc_version: version };
 }
 
-/** `GET /api/tags`. A model whose file is missing or broken is left out. */
-export function toTags(records: readonly ModelRecord[]): object {
-  return { models: records.filter(({ state }) => state !== 'failed').map(headOf) };
+/** `GET /api/tags`. */
+export function toTags(models: readonly ListedModel[]): object {
+  return {
+    models: models.map((model) => {
+      const { id, kind, owner, created_at, record } = model;
+      const head = record === null ? { ...namesOf(id), size: 0, digest: '' } : headOf(record);
+      return {
+        ...head,
+        modified_at: created_at,
+        details: detailsOf(model),
+        // By this field clients tell models of other machines.
+        ...given({ remote_model: kind === 'provider' ? id.slice(owner.length + 1) : undefined }),
+      };
+    }),
+  };
 }
 
 /** `GET /api/ps`. Names that share an engine are one model. `now`: as Date.now(). */
@@ -39,10 +52,10 @@ export function toRunning(records: readonly ModelRecord[], now: number): object 
     if (loaded === null || seen.has(loaded.pid)) return [];
     seen.add(loaded.pid);
     const size = loaded.memory_bytes ?? record.size_bytes;
-    const { modified_at: _, ...head } = headOf(record);
     return [
       {
-        ...head,
+        ...headOf(record),
+        details: detailsOf({ record }),
         size,
         expires_at: loaded.expires_at ?? new Date(now + FOREVER_MS).toISOString(),
         size_vram: /^cpu/i.test(loaded.device) ? 0 : size,
@@ -57,19 +70,29 @@ export function toRunning(records: readonly ModelRecord[], now: number): object 
 const FOREVER_MS = 292 * 365.25 * 86_400_000;
 
 /** `POST /api/show`. */
-export function toShown(record: ModelRecord, { metadata, template, modelfile, parameters }: ModelDescription): object {
-  const { license, settings, capabilities, modified_at } = record;
+export function toShown(model: ListedModel, { metadata, template, modelfile, parameters }: ModelDescription): object {
+  const { capabilities, created_at, context_length, record } = model;
+  const architecture = metadata[ARCHITECTURE];
+  // Not the length that the model was trained for: clients fit their prompts to it.
+  const length = { [`${String(architecture)}.context_length`]: context_length };
   return {
-    ...given({ license: license ?? undefined }),
+    ...given({ license: record?.license ?? undefined }),
     modelfile,
     parameters: parameters.join('\n'),
     template: template ?? '',
-    ...given({ system: settings?.system }),
-    details: detailsOf(record),
-    model_info: metadata,
+    ...given({ system: record?.settings?.system }),
+    details: detailsOf(model),
+    model_info: { ...metadata, ...(architecture === undefined || context_length === null ? {} : length) },
     capabilities: [...new Set(capabilities.map((each) => CAPABILITIES[each]))],
-    modified_at,
+    modified_at: created_at,
   };
+}
+
+const ARCHITECTURE = 'general.architecture';
+
+/** Description of a model that has no file here. */
+export function describedByName({ id, owner }: ListedModel): ModelDescription {
+  return { metadata: { [ARCHITECTURE]: owner }, template: null, modelfile: `FROM ${id}`, parameters: [] };
 }
 
 /** Ollama's names; those that it does not have are ours. */
@@ -84,19 +107,20 @@ const CAPABILITIES: Readonly<Record<Capability, string>> = {
   audio: 'audio',
 };
 
-function headOf(record: ModelRecord) {
-  const name = withTag(record.id);
-  return {
-    name,
-    model: name,
-    modified_at: record.modified_at,
-    size: record.size_bytes,
-    digest: record.digest?.replace(/^sha256:/, '') ?? '',
-    details: detailsOf(record),
-  };
+function namesOf(id: string) {
+  const name = withTag(id);
+  return { name, model: name };
 }
 
-function detailsOf({ from = '', format, architecture, parameters, quantization }: ModelRecord): object {
+function headOf({ id, size_bytes, digest }: ModelRecord) {
+  return { ...namesOf(id), size: size_bytes, digest: digest?.replace(/^sha256:/, '') ?? '' };
+}
+
+/** Without a file here nothing is known. */
+const NO_DETAILS = { from: '', format: '', architecture: null, parameters: null, quantization: null };
+
+function detailsOf({ record }: Pick<ListedModel, 'record'>): object {
+  const { from = '', format, architecture, parameters, quantization } = record ?? NO_DETAILS;
   return {
     parent_model: from,
     format,

@@ -1,7 +1,7 @@
 /** Names of models as Ollama's clients spell them: `name:tag`, where a name without a tag means `:latest`. */
 import * as v from 'valibot';
 import { LIMITS } from '../limits.ts';
-import type { ModelRecord } from '../records.ts';
+import type { ListedModel } from '../model/listed.ts';
 
 const LATEST = ':latest';
 
@@ -18,10 +18,13 @@ export function withTag(id: string): string {
 }
 
 /** Finds a model by its id or an alias, ignoring case; `:latest` may be absent, or there although the id has no tag. */
-export function findModel(typed: string, records: readonly ModelRecord[]): ModelRecord | undefined {
+export function findModel<Model extends Pick<ListedModel, 'id' | 'aliases' | 'default'>>(
+  typed: string,
+  models: readonly Model[],
+): Model | undefined {
   const bare = withoutLatest(typed);
-  if (bare === 'default') return records.find((record) => record.default);
-  const named = (name: string): ModelRecord | undefined =>
-    records.find(({ id, aliases }) => [id, ...aliases].some((each) => each.toLowerCase() === name.toLowerCase()));
+  if (bare === 'default') return models.find((model) => model.default);
+  const named = (name: string): Model | undefined =>
+    models.find(({ id, aliases }) => [id, ...aliases].some((each) => each.toLowerCase() === name.toLowerCase()));
   return named(typed) ?? named(bare) ?? named(bare + LATEST);
 }

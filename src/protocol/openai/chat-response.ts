@@ -1,9 +1,8 @@
-/** Converts answers, models and errors to OpenAI's format. Its clients ignore our `timings`, `hint` and `id`. */
+/** Converts answers and errors to OpenAI's format. Its clients ignore our `timings`, `hint` and `id`. */
 import type { Collector } from '../collect.ts';
 import { SvcError, type ErrorCode } from '../errors.ts';
 import type { FinishEvent, TokenLogprobs, ToolCallEvent } from '../generate.ts';
 import { given } from '../given.ts';
-import type { ModelRecord } from '../records.ts';
 
 /** Fields that every chunk of an answer repeats. */
 export interface Answer {
@@ -152,23 +151,6 @@ function toUsage(choices: readonly Collector[]): object | null {
     completion_tokens: output,
     total_tokens: first.input_tokens + output,
     prompt_tokens_details: { cached_tokens: first.cached_tokens },
-  };
-}
-
-export function toModel(record: ModelRecord): object {
-  return {
-    id: record.id,
-    object: 'model',
-    created: Math.floor(Date.parse(record.modified_at) / 1000),
-    owned_by: 'svc',
-    // In tokens; vLLM's name for the field.
-    max_model_len: record.loaded?.context_length ?? record.context_length,
-    capabilities: record.capabilities,
-    capabilities_tried: record.capabilities_tried,
-    ...given({
-      // Without their paths, which no client needs.
-      adapters: record.adapters?.map(({ id, size_bytes, error }) => ({ id, size_bytes, ...given({ error }) })),
-    }),
   };
 }
 

@@ -248,7 +248,7 @@ test('lists, one model and the version', async () => {
     parameters: 'top_k 3\nstop "a"',
     template: '{{ x }}',
     details,
-    model_info: { 'general.architecture': 'llama', 'tokenizer.ggml.tokens': null },
+    model_info: { 'general.architecture': 'llama', 'tokenizer.ggml.tokens': null, 'llama.context_length': 2048 },
     capabilities: ['completion'],
     modified_at: TINY.modified_at,
   });

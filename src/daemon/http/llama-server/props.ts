@@ -1,7 +1,7 @@
 /** `GET /health` and `GET /props`, for clients of llama-server. */
 import { toProps } from '../../../protocol/llama-server/props.ts';
 import type { Exchange } from '../exchange.ts';
-import { installedModel } from '../openai/models.ts';
+import { listedModel } from '../openai/models.ts';
 
 /** Readiness, like `/readyz`, in llama-server's two bodies. */
 export function llamaHealth({ reply, services }: Exchange): void {
@@ -15,8 +15,10 @@ export function llamaHealth({ reply, services }: Exchange): void {
 }
 
 /** `?model=NAME`: another model than the default one. */
-export async function props({ query, reply, services }: Exchange): Promise<void> {
-  const model = await installedModel(query.get('model') ?? 'default', services, 'model');
+export async function props(exchange: Exchange): Promise<void> {
+  const { query, reply, services } = exchange;
+  const model = await listedModel(exchange, query.get('model') ?? 'default', 'model');
   const { version } = services.health();
-  reply.json(200, toProps(model, await services.defaultsOf(model), { slots: services.slots, version }));
+  const defaults = model.record === null ? null : await services.defaultsOf(model.record);
+  reply.json(200, toProps(model, defaults, { slots: services.slots, version }));
 }

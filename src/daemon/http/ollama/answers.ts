@@ -39,7 +39,7 @@ async function answer(exchange: Exchange, api: OllamaApi, call: OllamaCall): Pro
     const done = await loadOrUnload(exchange, model, keepAliveSeconds);
     return sendOne(reply, stream, toLoadLine(api, model, done, performance.now() - arrivedAt));
   }
-  const whole = { ...request, ...(await routed(services, model)) };
+  const whole = { ...request, ...(await routed(exchange, model)) };
   refuseFile(whole);
   const events = withErrors(services.router.route(whole, contextOf(exchange)), inOllamasWords);
   if (stream) return answerStream(reply, api, model, events);

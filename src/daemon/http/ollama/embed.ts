@@ -55,7 +55,7 @@ async function vectorsOf(exchange: Exchange, call: OllamaEmbedCall): Promise<Col
     await loadOrUnload(exchange, model, keepAliveSeconds);
     return null;
   }
-  const whole = { ...request, ...(await routed(services, model)) };
+  const whole = { ...request, ...(await routed(exchange, model)) };
   refuseFile(whole);
   try {
     return await Collector.of(services.router.embed(whole, contextOf(exchange)));

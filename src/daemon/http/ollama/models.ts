@@ -1,6 +1,7 @@
 /** The routes of Ollama's API about the server and its models. */
 import { given } from '../../../protocol/given.ts';
 import {
+  describedByName,
   parseCopy,
   parseCreate,
   parseModelName,
@@ -13,7 +14,8 @@ import { ndjsonLine } from '../../../protocol/ndjson.ts';
 import { readJson } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
 import { LINES } from './lines.ts';
-import { recordOf } from './residence.ts';
+import { listedModels } from '../openai/models.ts';
+import { listedOf, recordOf } from './residence.ts';
 
 /** By this line programs find Ollama's API. */
 export function ollamaRoot({ reply }: Exchange): void {
@@ -24,8 +26,8 @@ export function ollamaVersion({ services, reply }: Exchange): void {
   reply.json(200, toVersion(services.status().version));
 }
 
-export async function ollamaTags({ services, reply }: Exchange): Promise<void> {
-  reply.json(200, toTags(await services.models()));
+export async function ollamaTags(exchange: Exchange): Promise<void> {
+  exchange.reply.json(200, toTags(await listedModels(exchange)));
 }
 
 export async function ollamaPs({ services, reply }: Exchange): Promise<void> {
@@ -34,8 +36,9 @@ export async function ollamaPs({ services, reply }: Exchange): Promise<void> {
 
 export async function ollamaShow(exchange: Exchange): Promise<void> {
   const { services, reply } = exchange;
-  const record = await recordOf(services, parseModelName(await readJson(exchange)));
-  reply.json(200, toShown(record, await services.shelf.describe(record)));
+  const model = await listedOf(exchange, parseModelName(await readJson(exchange)));
+  const { record } = model;
+  reply.json(200, toShown(model, record === null ? describedByName(model) : await services.shelf.describe(record)));
 }
 
 export async function ollamaCopy(exchange: Exchange): Promise<void> {

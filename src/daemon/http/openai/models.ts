@@ -1,38 +1,34 @@
 /** `GET /v1/models` and `GET /v1/models/ID`, in OpenAI's shape. */
 import { SvcError } from '../../../protocol/errors.ts';
 import { given } from '../../../protocol/given.ts';
-import type { ModelRecord } from '../../../protocol/records.ts';
-import { toModel } from '../../../protocol/openai/chat-response.ts';
-import type { Services } from '../../services.ts';
-import type { Exchange } from '../exchange.ts';
+import { listedNamed, type ListedModel } from '../../../protocol/model/listed.ts';
+import { toModel } from '../../../protocol/openai/model.ts';
+import { contextOf, type Exchange } from '../exchange.ts';
 
-export async function listModels({ services, reply }: Exchange): Promise<void> {
-  const records = await services.models();
-  reply.json(200, { object: 'list', data: records.map(toModel) });
+export async function listModels(exchange: Exchange): Promise<void> {
+  exchange.reply.json(200, { object: 'list', data: (await listedModels(exchange)).map(toModel) });
 }
 
 export async function showModel(exchange: Exchange): Promise<void> {
   exchange.reply.json(200, toModel(await findModel(exchange)));
 }
 
-/** The model that the path names. Throws MODEL_NOT_FOUND. */
-export async function findModel({ param, services }: Exchange): Promise<ModelRecord> {
-  return await installedModel(param, services);
+/** The names that the caller may use as the model of a request. */
+export async function listedModels(exchange: Exchange): Promise<readonly ListedModel[]> {
+  return await exchange.services.listed(contextOf(exchange).caller.scope);
 }
 
-/** `name`: as in modelNamed. `field`: where the request has it, for the error. Throws MODEL_NOT_FOUND. */
-export async function installedModel(name: string, services: Services, field?: string): Promise<ModelRecord> {
-  const found = modelNamed(name, await services.models());
+/** The model that the path names. Throws MODEL_NOT_FOUND. */
+export async function findModel(exchange: Exchange): Promise<ListedModel> {
+  return await listedModel(exchange, exchange.param);
+}
+
+/** `name`: as in listedNamed. `field`: where the request has it, for the error. Throws MODEL_NOT_FOUND. */
+export async function listedModel(exchange: Exchange, name: string, field?: string): Promise<ListedModel> {
+  const found = listedNamed(name, await listedModels(exchange));
   if (found !== undefined) return found;
   throw new SvcError('MODEL_NOT_FOUND', `no model is named '${name}'`, {
     hint: 'see GET /v1/models or `svc model list`',
     ...given({ param: field }),
   });
-}
-
-/** `name`: id, alias or `default`. */
-export function modelNamed(name: string, records: readonly ModelRecord[]): ModelRecord | undefined {
-  return records.find(
-    (record) => record.id === name || record.aliases.includes(name) || (name === 'default' && record.default),
-  );
 }

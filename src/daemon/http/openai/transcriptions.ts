@@ -15,10 +15,11 @@ import {
 } from '../../../protocol/openai/transcription.ts';
 import { toOpenAiError } from '../../../protocol/openai/chat-response.ts';
 import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/sse.ts';
+import { listedNamed } from '../../../protocol/model/listed.ts';
 import { renamed } from '../../../protocol/validate.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import { readForm } from '../form.ts';
-import { modelNamed } from './models.ts';
+import { listedModels } from './models.ts';
 import type { StreamFormat } from '../reply.ts';
 
 type Events = AsyncIterable<RouteEvent | GenerateEvent>;
@@ -59,7 +60,7 @@ async function* eventsOf(exchange: Exchange, { request }: TranscriptionCall): Ev
     yield* services.router.route(request, contextOf(exchange));
   } catch (error) {
     if (!(error instanceof SvcError) || error.param !== SOUND) throw error;
-    const record = modelNamed(request.model ?? 'default', await services.models());
-    throw renamed(error, SOUND, record?.capabilities.includes('audio') === false ? 'model' : 'file');
+    const model = listedNamed(request.model ?? 'default', await listedModels(exchange));
+    throw renamed(error, SOUND, model?.capabilities.includes('audio') === false ? 'model' : 'file');
   }
 }
