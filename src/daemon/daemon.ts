@@ -16,6 +16,7 @@ import { modelDefaults } from '../models/gguf/model-defaults.ts';
 import { ERRORS, SvcError } from '../protocol/errors.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import { given } from '../protocol/given.ts';
+import type { OriginEntry } from '../protocol/origins.ts';
 import type { ModelNames } from '../protocol/model/settings.ts';
 import type {
   CheckStatus,
@@ -268,6 +269,10 @@ export class Daemon implements Services {
 
   get allowedHosts(): readonly string[] {
     return this.#reloader.config.http.allowed_hosts.map((name) => name.toLowerCase());
+  }
+
+  get origins(): readonly OriginEntry[] {
+    return this.#reloader.config.http.origins;
   }
 
   ready(exclude?: ReadonlySet<ConditionName>): ReadyRecord {
