@@ -21,6 +21,7 @@ import { catalogue } from './catalogue.ts';
 import { variable, type Variable } from '../process/environment.ts';
 import type { Paths } from '../home/paths.ts';
 import { cacheType, contextLength, endlessNames, gpuLayers, ModelsSchema, repetitionGuard } from './model-settings.ts';
+import { OriginsSchema } from './origins.ts';
 import { PoliciesSchema } from './policy-settings.ts';
 import { ProvidersSchema } from './provider-settings.ts';
 import { flag, optionalSection, section, text, wholeNumber } from './schema.ts';
@@ -36,6 +37,8 @@ export const ConfigSchema = section({
     port: v.exactOptional(wholeNumber(0, 65_535), 7117),
     /** Names that a Host header may have besides the bound address. */
     allowed_hosts: v.exactOptional(v.array(text, 'must be a list of names'), []),
+    /** Pages that may use the API, and how far. */
+    origins: v.exactOptional(OriginsSchema, []),
   }),
   grpc: optionalSection({
     host: v.exactOptional(text, '127.0.0.1'),

@@ -18,6 +18,7 @@ import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import { given } from '../protocol/given.ts';
 import type { KeyScope } from '../protocol/keys.ts';
 import type { ListedModel } from '../protocol/model/listed.ts';
+import type { OriginEntry } from '../protocol/origins.ts';
 import type { ModelNames } from '../protocol/model/settings.ts';
 import type {
   CheckStatus,
@@ -271,6 +272,10 @@ export class Daemon implements Services {
 
   get allowedHosts(): readonly string[] {
     return this.#reloader.config.http.allowed_hosts.map((name) => name.toLowerCase());
+  }
+
+  get origins(): readonly OriginEntry[] {
+    return this.#reloader.config.http.origins;
   }
 
   ready(exclude?: ReadonlySet<ConditionName>): ReadyRecord {

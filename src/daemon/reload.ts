@@ -15,6 +15,7 @@ import type { ConditionWriter } from './conditions.ts';
 const RELOADABLE: readonly string[] = [
   'log.level',
   'http.allowed_hosts',
+  'http.origins',
   'engine.prefix_disk_bytes',
   'providers',
   'policies',

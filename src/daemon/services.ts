@@ -12,6 +12,7 @@ import type {
 import type { KeyScope } from '../protocol/keys.ts';
 import type { ListedModel } from '../protocol/model/listed.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
+import type { OriginEntry } from '../protocol/origins.ts';
 import type { CreateRequest, ModelDescription } from '../protocol/ollama/models.ts';
 import type {
   DrainRecord,
@@ -81,6 +82,8 @@ export interface Services {
   readonly responses: ResponseStore;
   /** Host header values that are accepted besides the bound addresses. */
   readonly allowedHosts: readonly string[];
+  /** Origins of the pages that may use the HTTP API. */
+  readonly origins: readonly OriginEntry[];
   /** Notifies of changes in `health` and `ready`. */
   readonly healthFeed: HealthFeed;
   ready(exclude?: ReadonlySet<ConditionName>): ReadyRecord;

@@ -96,7 +96,7 @@ export function checkRoute(route: string | undefined, scope: KeyScope): void {
 }
 
 function noProviders(scope: KeyScope): SvcError {
-  return new SvcError('FORBIDDEN', `this API key has scope ${scope}, which does not allow providers`, {
+  return new SvcError('FORBIDDEN', `the scope ${scope} of this API key or web page does not allow providers`, {
     hint: 'use a local model, or a key with scope inference: svc key add NAME --scope inference',
   });
 }

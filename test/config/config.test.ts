@@ -31,7 +31,7 @@ function refusal(): SvcError {
 
 test('without a file, with an empty file or an empty object, the defaults hold', () => {
   const defaults = loadConfig({ configFile });
-  assert.equal(defaults.http, { host: '127.0.0.1', port: 7117, allowed_hosts: [] });
+  assert.equal(defaults.http, { host: '127.0.0.1', port: 7117, allowed_hosts: [], origins: [] });
   assert.equal(defaults.grpc, { host: '127.0.0.1', port: 7118 });
   assert.equal(defaults.ollama, { listen: null });
   assert.equal(defaults.engine, {
@@ -112,6 +112,10 @@ test('invalid values are reported with their place, in order', () => {
     ['[]', 1, 1, /the config must be an object/],
     ['{"models": {"dir": "models"}}', 1, 20, /absolute path/],
     ['{"http": {"allowed_hosts": ["a", 3]}}', 1, 34, /"http.allowed_hosts.1"/],
+    ['{"http": {"origins": ["https://a.example", "*"]}}', 1, 44, /"http.origins.1" must be an exact origin/],
+    ['{"http": {"origins": [{"origin": "app://a", "scope": "root"}]}}', 1, 54, /scope" must be one of local, /],
+    ['{"http": {"origins": [{"origin": "app://a", "may": 1}]}}', 1, 45, /unknown key "http.origins.0.may"/],
+    ['{"http": {"origins": ["app://a", {"origin": "app://a"}]}}', 1, 22, /names an origin twice/],
     ['{\n"http" {}}', 2, 8, /not valid JSON: colon expected/],
   ];
   for (const [text, line, column, message] of places) {

@@ -16,6 +16,7 @@ import type { Caller } from '../../src/protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../../src/protocol/embed.ts';
 import { given } from '../../src/protocol/given.ts';
 import type { KeyScope } from '../../src/protocol/keys.ts';
+import type { OriginEntry } from '../../src/protocol/origins.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
 import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import type { LoadEvent } from '../../src/protocol/routes.ts';
@@ -225,6 +226,7 @@ export interface ScriptedOptions {
   readonly limits?: Partial<ListenerLimits>;
   readonly control?: boolean;
   readonly allowedHosts?: readonly string[];
+  readonly origins?: readonly OriginEntry[];
   readonly host?: string;
   /** False: responses are not stored. */
   readonly storesResponses?: boolean;
@@ -319,6 +321,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     failures: new FailureLog(log),
     router,
     allowedHosts: options.allowedHosts ?? [],
+    origins: options.origins ?? [],
     healthFeed: new HealthFeed(),
     access: { admit: () => Promise.resolve(world.admits && { scope: world.admits, key: world.key }) },
     metrics: {

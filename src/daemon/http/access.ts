@@ -5,7 +5,7 @@
  * - DNS rebinding: a page's own host name resolves to this machine. The Host header still names the
  *   page's host, so it must be an address of ours or an allowed name, on every route.
  * - Cross-site requests: a page posts here without reading the answer. Its Origin must be this very
- *   server or an allowed name, and the body must be declared as JSON, which no form can do. A route that takes
+ *   server, an origin in `http.origins` (cors.ts) or an allowed name, and the body must be declared as JSON, which no form can do. A route that takes
  *   forms has the Origin alone, which browsers send with every form that they post.
  */
 import type { IncomingMessage } from 'node:http';
@@ -13,8 +13,8 @@ import { SvcError } from '../../protocol/errors.ts';
 
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '::1'];
 
-/** Host and Origin. Throws INVALID_REQUEST or FORBIDDEN. */
-export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[]): void {
+/** Host and Origin; `isListed`: the page is of an origin in `http.origins`. Throws INVALID_REQUEST or FORBIDDEN. */
+export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[], isListed: boolean): void {
   const { host, origin } = req.headers;
   if (host === undefined) throw new SvcError('INVALID_REQUEST', 'the Host header is missing');
   // Node keeps only the first one; a proxy may have checked another.
@@ -26,7 +26,7 @@ export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[
       hint: 'add the name to http.allowed_hosts in the configuration',
     });
   }
-  if (req.method === 'GET' || req.method === 'HEAD') return;
+  if (isListed || req.method === 'GET' || req.method === 'HEAD') return;
 
   if (
     origin !== undefined &&
@@ -34,7 +34,7 @@ export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[
     !allowedHosts.includes(hostName(originHost(origin)) ?? '')
   ) {
     throw new SvcError('FORBIDDEN', 'requests from pages of another origin are refused', {
-      hint: "add the page's host to http.allowed_hosts in the configuration",
+      hint: "add the page's origin to http.origins in the configuration",
     });
   }
 }

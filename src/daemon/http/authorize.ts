@@ -18,8 +18,16 @@ export interface Arrival {
   readonly socket: { readonly localAddress?: string | undefined; readonly remoteAddress?: string | undefined };
 }
 
-/** Returns the caller; null: without a valid key, on a route that needs none. Throws UNAUTHORIZED or FORBIDDEN. */
-export async function authorize(req: Arrival, needed: RouteScope, access: Access): Promise<Caller | null> {
+/**
+ * Returns the caller; null: without a valid key, on a route that needs none. `page`: the most that the page which sent
+ * the request may do, whatever the key; absent: no limit. Throws UNAUTHORIZED or FORBIDDEN.
+ */
+export async function authorize(
+  req: Arrival,
+  needed: RouteScope,
+  access: Access,
+  page: KeyScope = 'admin',
+): Promise<Caller | null> {
   if (needed === 'none') return null;
   const keys = keysOf(req);
   const admission = await access.admit(req.socket.localAddress, keys);
@@ -29,7 +37,9 @@ export async function authorize(req: Arrival, needed: RouteScope, access: Access
       hint: 'send `Authorization: Bearer KEY` or `x-api-key: KEY`; on the machine itself `svc key add NAME` makes one',
     });
   }
-  const { scope, key: name } = admission;
+  const { key: name } = admission;
+  const isPageLimit = !allows(page, admission.scope);
+  const scope = isPageLimit ? page : admission.scope;
   if (needed === 'admin_key' && name === null) {
     throw new SvcError('UNAUTHORIZED', 'this route needs an API key of scope admin, on this machine too', {
       hint: 'make one: svc key add NAME --scope admin; every program needs a key then. Or use the svc command itself',
@@ -37,8 +47,11 @@ export async function authorize(req: Arrival, needed: RouteScope, access: Access
   }
   const least = needed === 'admin_key' ? 'admin' : needed;
   if (least !== 'probe' && !allows(scope, least)) {
-    throw new SvcError('FORBIDDEN', `this API key has the scope ${scope}, but the route needs ${least}`, {
-      hint: `use a key of that scope: svc key add NAME --scope ${least}`,
+    const who = isPageLimit ? 'the origin of this page' : 'this API key';
+    throw new SvcError('FORBIDDEN', `${who} has the scope ${scope}, but the route needs ${least}`, {
+      hint: isPageLimit
+        ? `give the origin that scope in http.origins: {"origin": …, "scope": "${least}"}`
+        : `use a key of that scope: svc key add NAME --scope ${least}`,
     });
   }
   const { remoteAddress } = req.socket;

@@ -73,6 +73,12 @@ export class Reply {
     this.#whole(status, contentType, body);
   }
 
+  /** Answers 204, without a body. */
+  empty(): void {
+    this.#res.writeHead(204);
+    void this.#send(Buffer.alloc(0));
+  }
+
   /** Begins a stream; nothing is sent before the first `write` or heartbeat. */
   stream(format: StreamFormat): void {
     this.#stream = format;

@@ -17,6 +17,7 @@ import { Containment } from '../contain.ts';
 import type { Services } from '../services.ts';
 import { checkContentType, checkExpectation, checkOrigin } from './access.ts';
 import { authorize } from './authorize.ts';
+import { allowPage, answerPreflight, isPreflight } from './cors.ts';
 import { BodyShare } from './body-budget.ts';
 import type { Exchange } from './exchange.ts';
 import { PendingAnswers } from './pending-answers.ts';
@@ -141,10 +142,15 @@ async function answer(
   onCaller: (caller: Caller | null) => void,
 ): Promise<void> {
   const { req, reply, services } = request;
+  const page = control ? undefined : allowPage(req, reply, services.origins);
   checkExpectation(req);
-  if (!control) checkOrigin(req, services.allowedHosts);
+  if (!control) checkOrigin(req, services.allowedHosts, page !== undefined);
+  if (page !== undefined && isPreflight(req)) {
+    answerPreflight(req, reply);
+    return;
+  }
   const scope = match?.route.scope ?? 'local';
-  const caller = control ? CONTROL_CALLER : await authorize(req, scope, services.access);
+  const caller = control ? CONTROL_CALLER : await authorize(req, scope, services.access, page);
   onCaller(caller);
   if (match === undefined) throw new SvcError('NOT_FOUND', 'there is nothing at this path');
   const { route, param } = match;
