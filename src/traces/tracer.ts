@@ -3,8 +3,8 @@ import { parseTraceContext } from '../protocol/traces/context.ts';
 import { IdleSpan, type Span, type SpanStart, type Tracer } from '../protocol/traces/span.ts';
 import { RecordedSpan, type EndedSpan } from './recorded-span.ts';
 
-/** Digits of a trace id that are random in every version of the standard: the last 56 bits. */
-const RANDOM_DIGITS = 14;
+/** Last digits of a trace id: random in every version of the standard, and exact in a number. */
+const RANDOM_DIGITS = 13;
 
 export class RecordingTracer implements Tracer {
   readonly #ratio: number;
