@@ -9,7 +9,10 @@ export const HEADER_VALUE = /^[\x20-\x7e]{1,8192}$/;
 export const HEADER_NAME = /^[a-z0-9-]{1,128}$/i;
 
 const FILE: PrivateFile<Record<string, string>> = {
-  schema: v.record(v.pipe(v.string(), v.regex(HEADER_NAME)), v.pipe(v.string(), v.regex(HEADER_VALUE))),
+  schema: v.pipe(
+    v.record(v.pipe(v.string(), v.regex(HEADER_NAME)), v.pipe(v.string(), v.regex(HEADER_VALUE))),
+    v.check((headers) => !Array.isArray(headers)),
+  ),
   what: 'the file of headers for traces',
   content: 'trace-headers',
   hint: 'make it a JSON object of header names and values',

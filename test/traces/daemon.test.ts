@@ -10,6 +10,7 @@ import * as assert from 'uvu/assert';
 import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { startUpstream, type Upstream } from '../backends/cloud/upstream.ts';
 import { connectTo, definitions, failureOf } from '../grpc/scripted.ts';
+import { read } from '../architecture/source-files.ts';
 import { ask } from '../http/ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
@@ -234,6 +235,14 @@ test('what is not sampled, and what only reads, is not exported; its context is 
   assert.equal([span.name, span.attributes['error.type']], [`POST ${CHAT}`, 'INVALID_REQUEST']);
   assert.is(collector.spans.filter(({ traceId: id }) => id === quiet).length, 0);
   assert.equal(collector.problems, []);
+});
+
+test('docs/traces.md names every attribute and every span', ({ collector }) => {
+  const text = read('docs/traces.md');
+  for (const { name, attributes } of collector.spans) {
+    const shown = name.replace(/ (builtin|m|m-2026)$/, ' MODEL').replace(CHAT, '/api/pull');
+    for (const each of [shown, ...Object.keys(attributes)]) assert.ok(text.includes(`\`${each}\``), each);
+  }
 });
 
 test('a collector that fails or is silent harms no request, and is logged once', async ({
