@@ -22,6 +22,7 @@ import type { GenerateEvent, GenerateRequest } from '../protocol/generate.ts';
 import type { ProviderRecord } from '../protocol/records.ts';
 import type { RerankEvent, RerankRequest } from '../protocol/rerank.ts';
 import type { SvcError } from '../protocol/errors.ts';
+import type { Span } from '../protocol/traces/span.ts';
 import type { DetokenizeEvent, DetokenizeRequest, TokenizeEvent, TokenizeRequest } from '../protocol/tokenize.ts';
 
 export interface Backend {
@@ -40,8 +41,10 @@ export interface Backend {
 }
 
 export interface GenerateContext {
-  /** In every log line about the request. */
+  /** Id of the request, in every log line about it. */
   readonly traceId: string;
+  /** Span of the request that was received. Absent: it is not traced. */
+  readonly span?: Span;
   readonly caller: Caller;
   readonly signal: AbortSignal;
   /** `performance.now()` when the request arrived. */

@@ -25,6 +25,7 @@ import { OriginsSchema } from './origins.ts';
 import { PoliciesSchema } from './policy-settings.ts';
 import { ProvidersSchema } from './provider-settings.ts';
 import { flag, optionalSection, section, text, wholeNumber } from './schema.ts';
+import { TracesSchema } from './traces-settings.ts';
 
 const CONFIG_FILE_BYTES = 1024 * 1024;
 
@@ -88,6 +89,7 @@ export const ConfigSchema = section({
     /** Exports some metrics under vLLM's names, too. */
     vllm_aliases: v.exactOptional(flag, false),
   }),
+  traces: TracesSchema,
   providers: v.exactOptional(ProvidersSchema, {}),
   policies: v.exactOptional(PoliciesSchema, {}),
   cloud: optionalSection({
@@ -246,6 +248,13 @@ const FROM_ENVIRONMENT: { readonly [Name in Variable]?: (value: string) => Reado
   SVC_HTTP_ADDR: (value) => addressIn('http', value, 'SVC_HTTP_ADDR', '127.0.0.1:7117'),
   SVC_GRPC_ADDR: (value) => addressIn('grpc', value, 'SVC_GRPC_ADDR', '127.0.0.1:7118'),
   SVC_LOG_LEVEL: (value) => ({ 'log.level': parseLevel(value) }),
+  // OpenTelemetry's own variables, which are set for many programs: the daemon warns of an invalid one and goes on.
+  OTEL_EXPORTER_OTLP_ENDPOINT: (value) =>
+    variable('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') === undefined
+      ? { 'traces.endpoint': `${value.replace(/\/$/, '')}/v1/traces` }
+      : {},
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: (value) => ({ 'traces.endpoint': value }),
+  OTEL_SERVICE_NAME: (value) => ({ 'traces.service_name': value }),
 };
 
 /** Settings from the environment, each with its variable. Throws CONFIG_INVALID. */

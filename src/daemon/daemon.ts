@@ -44,6 +44,7 @@ import { listModels } from '../routing/listed.ts';
 import type { Outcome, Router } from '../routing/router.ts';
 import { responseStoreOf } from '../responses/configured.ts';
 import type { ResponseStore } from '../responses/response-store.ts';
+import { tracesOf, type Traces } from '../traces/configured.ts';
 import { usageOf } from '../usage/answered.ts';
 import type { Budgets } from '../usage/budgets.ts';
 import { Checks, type Store } from './checks.ts';
@@ -132,6 +133,7 @@ export class Daemon implements Services {
   readonly healthFeed = new HealthFeed();
   readonly access: Keys;
   readonly metrics: Metrics;
+  readonly tracer: Traces;
   readonly shelf: Shelf;
   #identity: Identity;
   /** Address of the listener for Ollama's clients, as bound. */
@@ -148,6 +150,7 @@ export class Daemon implements Services {
     this.router = router;
     this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log);
     this.responses = responseStoreOf(config.responses, paths, log);
+    this.tracer = tracesOf(config.traces, log);
     this.#identity = {
       pid: process.pid,
       mode,
@@ -184,6 +187,7 @@ export class Daemon implements Services {
         models: parts.local.loadedModels(),
         engines: parts.local.engineCounts(),
         providers: this.providers(),
+        spans: this.tracer.counts(),
       }),
     });
     router.observe((outcome) => this.#answered(outcome));
@@ -459,5 +463,6 @@ export class Daemon implements Services {
     });
     this.#monitor.stop();
     this.responses.close();
+    await this.tracer.close();
   }
 }

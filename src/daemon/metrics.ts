@@ -24,6 +24,8 @@ export interface Snapshot {
   /** Totals since the daemon started. */
   readonly engines: { readonly crashes: number; readonly restarts: number };
   readonly providers: readonly ProviderRecord[];
+  /** Spans of traces. null: traces are off. */
+  readonly spans: { readonly exported: number; readonly dropped: number } | null;
 }
 
 export interface MetricsOptions {
@@ -52,6 +54,12 @@ const GAUGES: readonly Row<Snapshot>[] = [
 const COUNTERS: readonly Row<Snapshot>[] = [
   ['svc_engine_crashes_total', 'Engine processes that crashed or hung', ({ engines }) => engines.crashes],
   ['svc_engine_restarts_total', 'Engine restarts after a failure', ({ engines }) => engines.restarts],
+  ['svc_trace_spans_exported_total', 'Spans that the collector accepted', ({ spans }) => spans?.exported ?? null],
+  [
+    'svc_trace_spans_dropped_total',
+    'Spans that were lost: the queue was full, or the collector refused them',
+    ({ spans }) => spans?.dropped ?? null,
+  ],
 ];
 const MODEL_GAUGES: readonly Row<LoadedModelHealth>[] = [
   ['svc_model_requests_waiting', 'Requests waiting for this engine', ({ waiting }) => waiting],

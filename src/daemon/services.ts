@@ -23,6 +23,7 @@ import type {
   PullRequest,
   ReloadRecord,
 } from '../protocol/routes.ts';
+import type { Tracer } from '../protocol/traces/span.ts';
 import type { ResponseStore } from '../responses/response-store.ts';
 import type { HealthFeed } from './health-feed.ts';
 import type { FailureLog } from './request-log.ts';
@@ -78,6 +79,7 @@ export interface Services {
   readonly router: Router;
   readonly access: Access;
   readonly metrics: ListenerMetrics;
+  readonly tracer: Tracer;
   /** Stored responses of OpenAI's Responses API. */
   readonly responses: ResponseStore;
   /** Host header values that are accepted besides the bound addresses. */

@@ -12,6 +12,7 @@ import { given } from '../protocol/given.ts';
 import type { KeyScope } from '../protocol/keys.ts';
 import type { RerankEvent } from '../protocol/rerank.ts';
 import type { DetokenizeEvent, TokenizeEvent } from '../protocol/tokenize.ts';
+import { EngineTrace, type Kind } from './answer-trace.ts';
 import { Circuit, isLeftAlone, PATIENCE_MS } from './circuit.ts';
 import { LOCAL, mayFallBack, type Candidate, type Plan } from './policy.ts';
 import { retryDelay, RetryBudget } from './retry.ts';
@@ -26,6 +27,8 @@ export interface Begun<Event extends AnswerEvent> {
   /** The event after `start`, already received. */
   readonly first: Event | null;
   readonly rest: AsyncIterator<Event>;
+  /** Spans of a local answer; ended by the router. null: of a provider, or not traced. */
+  readonly engine: EngineTrace | null;
 }
 
 export interface Attempt extends RouteAttempt {
@@ -33,6 +36,7 @@ export interface Attempt extends RouteAttempt {
 }
 
 export interface Trial<Event extends AnswerEvent> {
+  readonly kind: Kind;
   readonly plan: Plan;
   /** `model`: the model's name at that backend. Absent: its default. */
   ask(backend: Backend, model: string | undefined, context: GenerateContext): AsyncIterable<Event>;
@@ -137,13 +141,16 @@ export class Attempts {
     const signal = share === null ? context.signal : AbortSignal.any([context.signal, share.signal]);
     const askedAt = performance.now();
     const isImpatient = (): boolean => signal.aborted && performance.now() - askedAt < PATIENCE_MS;
+    const { span } = context;
+    const engine = span && provider === LOCAL ? new EngineTrace(span, trial.kind === 'generation') : null;
     const begin = (): Promise<Begun<Event>> => {
       const events = trial.ask(backend, model, { ...context, signal });
-      return firstWord(backend, events, signal, () => trial.onTaken(true));
+      return firstWord(backend, events, signal, engine, () => trial.onTaken(true));
     };
     try {
       return await (this.circuit(backend)?.run(begin, isImpatient) ?? begin());
     } catch (error) {
+      engine?.end(SvcError.from(error).code);
       trial.onTaken(false);
       throw error;
     } finally {
@@ -156,6 +163,7 @@ async function firstWord<Event extends AnswerEvent>(
   backend: Backend,
   events: AsyncIterable<Event>,
   signal: AbortSignal,
+  engine: EngineTrace | null,
   onTaken: () => void,
 ): Promise<Begun<Event>> {
   const rest = events[Symbol.asyncIterator]();
@@ -166,8 +174,10 @@ async function firstWord<Event extends AnswerEvent>(
     throw new SvcError('PROVIDER_FAILED', `${backend.name} ended without an answer`);
   }
   onTaken();
+  engine?.accepted();
   const first = await rest.next();
-  return { backend, start, first: first.done === true ? null : first.value, rest };
+  engine?.answering();
+  return { backend, start, first: first.done === true ? null : first.value, rest, engine };
 }
 
 /** Time limit for this candidate's first content: an equal share of the time left. null: all of it. */

@@ -20,14 +20,16 @@ import type {
 import type { ProviderHealth, ProviderRecord } from '../protocol/records.ts';
 import type { RerankEvent, RerankRequest } from '../protocol/rerank.ts';
 import type { DetokenizeEvent, DetokenizeRequest, TokenizeEvent, TokenizeRequest } from '../protocol/tokenize.ts';
+import type { TracedRequest } from '../protocol/traces/gen-ai.ts';
 import type { Backend, GenerateContext } from '../backends/backend.ts';
+import { AnswerTrace, type Kind } from './answer-trace.ts';
 import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
 import { PATIENCE_MS } from './circuit.ts';
-import { checkRoute, decide, within, type Policies } from './policy.ts';
+import { checkRoute, decide, within, type Plan, type Policies } from './policy.ts';
 
 /** Result of a request, for metrics and logs. */
 export interface Outcome {
-  readonly kind: 'generation' | 'embedding' | 'reranking' | 'tokenizing';
+  readonly kind: Kind;
   readonly caller: Caller;
   readonly provider: string;
   /** null: no backend began to answer. */
@@ -137,17 +139,13 @@ export class Router {
   }
 
   async *#answer<Event extends AnswerEvent>(
-    kind: Outcome['kind'],
-    request: Pick<GenerateRequest, 'model' | 'route' | 'fallback' | 'timeout_ms'>,
+    kind: Kind,
+    request: Pick<GenerateRequest, 'model' | 'route' | 'fallback' | 'timeout_ms'> & TracedRequest,
     context: GenerateContext,
     ask: Trial<Event>['ask'],
   ): AsyncGenerator<RouteEvent | StartEvent | Event, void> {
-    if (this.#draining) {
-      throw new SvcError('NOT_READY', 'svc is draining and accepts no new requests', { retryAfterSeconds: 1 });
-    }
-    const { scope } = context.caller;
-    checkRoute(request.route, scope);
-    const plan = within(decide(request, this.#records(), this.#options.policies?.()), scope);
+    const trace = new AnswerTrace(context.span, kind, request);
+    const plan = this.#plan(request, context.caller);
     const deadline = startDeadline(request.timeout_ms, context);
     const attempts: Attempt[] = [];
     let begun: Begun<Event> | null = null;
@@ -159,11 +157,14 @@ export class Router {
       end.isTold = true;
       const provider = begun?.backend.name ?? plan.candidates[0]?.provider ?? 'none';
       const model = begun?.start.model ?? null;
+      begun?.engine?.end(outcome === 'ok' ? undefined : outcome);
+      trace.ended(finish, attempts.length);
       await this.#observer({ kind, caller: context.caller, provider, model, outcome, firstTextMs, finish, attempts });
     };
     const stage = this.#enter();
     try {
       begun = await this.#attempts.begin({
+        kind,
         plan,
         ask,
         context: { ...context, signal: deadline.signal },
@@ -172,6 +173,7 @@ export class Router {
         admit: async (provider) => this.#options.admit?.(provider),
         onTaken: stage.taken,
       });
+      trace.begun(begun.start);
       yield routeEvent(plan.requested, begun.backend.name, attempts, context);
       for await (const event of eventsOf(begun)) {
         heardAt = performance.now();
@@ -207,6 +209,15 @@ export class Router {
     return Array.from(this.#backends.values(), (backend) => backend.record());
   }
 
+  /** Throws NOT_READY during a drain, and the errors of a route that the caller may not use. */
+  #plan(request: Parameters<typeof decide>[0], { scope }: Caller): Plan {
+    if (this.#draining) {
+      throw new SvcError('NOT_READY', 'svc is draining and accepts no new requests', { retryAfterSeconds: 1 });
+    }
+    checkRoute(request.route, scope);
+    return within(decide(request, this.#records(), this.#options.policies?.()), scope);
+  }
+
   /** Counts a request: as waiting first, as active once a backend has started on it. */
   #enter(): { taken(taken: boolean): void; leave(): void } {
     let isTaken = false;
@@ -240,10 +251,10 @@ function routeEvent(
   requested: string,
   chosen: string,
   attempts: readonly Attempt[],
-  { traceId, caller }: GenerateContext,
+  { traceId, span, caller }: GenerateContext,
 ): RouteEvent {
   const route = { requested, chosen, attempts: attempts.map((attempt) => shown(attempt, caller)) };
-  return { type: 'route', trace_id: traceId, route };
+  return { type: 'route', trace_id: span?.traceId ?? traceId, route };
 }
 
 /** Reasons contain provider host names, so callers below scope admin see only the code. */

@@ -225,6 +225,7 @@ const NOTHING: Snapshot = {
   models: [],
   engines: { crashes: 0, restarts: 0 },
   providers: [LOCAL],
+  spans: null,
 };
 
 test('the number of labels is bounded whatever models are requested, and a path is never a label', async () => {

@@ -20,6 +20,7 @@ import type { OriginEntry } from '../../src/protocol/origins.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
 import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import type { LoadEvent } from '../../src/protocol/routes.ts';
+import { NO_TRACES, type Tracer } from '../../src/protocol/traces/span.ts';
 import type { RerankEvent, RerankRequest } from '../../src/protocol/rerank.ts';
 import { ResponseStore } from '../../src/responses/response-store.ts';
 import {
@@ -230,6 +231,8 @@ export interface ScriptedOptions {
   readonly host?: string;
   /** False: responses are not stored. */
   readonly storesResponses?: boolean;
+  /** Absent: no traces. */
+  readonly tracer?: Tracer;
 }
 
 export interface ScriptedServices {
@@ -316,6 +319,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
   const log = loggerInto(logged);
   const responsesDir = join(tmpdir(), `svc-responses-${randomUUID()}`);
   const services: Services = {
+    tracer: options.tracer ?? NO_TRACES,
     log,
     responses: scriptedResponses(responsesDir, options.storesResponses ?? true),
     failures: new FailureLog(log),

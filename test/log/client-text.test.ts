@@ -1,9 +1,9 @@
 /**
  * No text that a client puts into any field of any API appears in the log of a real daemon at level trace, nor in any
- * other file that it writes. A fake provider quotes everything that it receives in its errors.
+ * other file that it writes, nor in its traces. A fake provider quotes everything that it receives in its errors.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { suite } from 'uvu';
@@ -46,15 +46,11 @@ import { InfillSchema } from '../../src/protocol/llama-server/infill.ts';
 import { DetokenizeSchema, TokenizeSchema } from '../../src/protocol/llama-server/tokenize.ts';
 import { CompletionSchema } from '../../src/protocol/openai/completions.ts';
 import { DetokenizeRequestSchema, TokenizeTextRequestSchema } from '../../src/protocol/tokenize.ts';
-import { startUpstream, type Upstream } from '../backends/cloud/upstream.ts';
 import { connectTo, definitions, failureOf } from '../grpc/scripted.ts';
 import { ask, type To } from '../http/ask.ts';
-import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
 import { wav } from '../support/media-files.ts';
-import { modelPath } from '../support/native-engine.ts';
-import { svc } from '../support/svc.ts';
 import { planted, plantedMessages, plantedSchemas } from './planted.ts';
+import { endQuotingDaemon, startQuotingDaemon, type QuotingDaemon } from './quoting-daemon.ts';
 
 const TEXT = `canary-text-${randomBytes(8).toString('hex')}`;
 /** As base64, in which no hyphen may stand. */
@@ -64,35 +60,16 @@ const HELLO = [{ role: 'user', content: 'hi' }];
 /** Maximum length of a log line, including JSON overhead. */
 const LINE_LENGTH = 17 * 1024;
 
-const test = suite<{ home: Home; upstream: Upstream; daemon: DaemonProcess; port: number }>('text of clients');
+const test = suite<QuotingDaemon>('text of clients');
 test.before.each(async (context) => {
-  context.home = await makeHome();
-  let turns = 0;
-  context.upstream = await startUpstream((turn) => {
-    const status = [400, 404, 500, 401, 503, 429][turns++ % 6] ?? 500;
-    const quoted = JSON.stringify(turn.request.body);
-    turn.json(status, { error: { message: quoted, code: quoted } }, { 'x-should-retry': 'false' });
-  });
-  mkdirSync(join(context.home.dir, 'config'), { recursive: true });
-  const provider = { kind: 'openai_compatible', base_url: `${context.upstream.url}/v1`, default_model: 'm' };
-  writeFileSync(join(context.home.dir, 'config', 'config.json'), JSON.stringify({ providers: { mine: provider } }));
-  await svc(['model', 'add', modelPath('tiny-rank'), '--name', 'ranker'], { home: context.home });
-  context.daemon = await spawnDaemon(context.home, {
-    // Model names with planted text must not reach a real hub.
-    env: { SVC_LOG_LEVEL: 'trace', HF_ENDPOINT: 'http://127.0.0.1:9', HF_HUB_OFFLINE: '1' },
-  }).settled();
-  const { http } = await context.daemon.client.status();
-  context.port = Number(http?.split(':').at(-1));
+  Object.assign(context, await startQuotingDaemon());
 });
-test.after.each(async ({ home, upstream, daemon }) => {
-  daemon.kill('SIGKILL');
-  await daemon.exit;
-  await upstream.close();
-  await home.remove();
+test.after.each(async (context) => {
+  await endQuotingDaemon(context, [TEXT, PLAIN]);
 });
 
 /** Searches every file of the home and the standard error of the daemon. */
-function expectNone({ home, daemon }: { home: Home; daemon: DaemonProcess }): void {
+function expectNone({ home, daemon }: QuotingDaemon): void {
   const files = readdirSync(home.dir, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((file) => [file.name, readFileSync(join(file.parentPath, file.name), 'latin1')] as const);

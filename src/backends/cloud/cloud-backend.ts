@@ -17,6 +17,7 @@ import type { ProviderRecord, ProviderState } from '../../protocol/records.ts';
 import { parsedJson } from '../../protocol/foreign-text.ts';
 import { abortable } from '../abortable.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
+import { AttemptSpan } from './attempt-span.ts';
 import { EventStream } from './event-stream.ts';
 import { refuseEmbeddings, refuseRaw, refuseRerank, refuseTokenize } from './local-only.ts';
 import { Progress } from './progress.ts';
@@ -163,29 +164,41 @@ export class CloudBackend implements Backend {
   async *#answer(
     request: GenerateRequest,
     model: string,
-    { signal, arrivedAt, traceId }: GenerateContext,
+    { signal, arrivedAt, traceId, span: parent }: GenerateContext,
   ): AsyncGenerator<GenerateEvent, void, undefined> {
-    const { quirks } = this.#provider;
+    const { quirks, endpoints } = this.#provider;
     const key = await this.#key(signal);
     const asked = this.#wire.request(request, { model, key, quirks });
     const release = await this.#slots.acquire(signal);
     const progress = new Progress(this.name, model, { arrivedAt, startedAt: performance.now() });
+    const span = new AttemptSpan(parent, request, { provider: this.name, model, endpoint: endpoints[0] ?? '' });
     let reply: Reply | undefined;
     try {
-      reply = await this.#transport.send(asked, { signal, hasKey: key !== null, traceId });
+      reply = await this.#transport.send(asked, { signal, hasKey: key !== null, traceId, trace: span.headers() });
+      span.answered(reply.status);
       await this.#refuse(reply, traceId);
-      const reader = this.#wire.reader(quirks);
-      if (isJson(reply)) yield* this.#whole(reply, reader, progress);
-      else for await (const events of read(reply, reader, progress)) yield* progress.take(events);
-      this.#note(null);
-      yield* progress.end();
+      for await (const event of this.#events(reply, progress)) {
+        span.note(event);
+        yield event;
+      }
     } catch (error) {
+      span.failed(SvcError.from(signal.aborted ? signal.reason : error));
       signal.throwIfAborted();
       throw this.#explain(error, key);
     } finally {
+      // Without an error if the caller has read enough.
+      span.end();
       reply?.body.destroy();
       release();
     }
+  }
+
+  async *#events(reply: Reply, progress: Progress): AsyncGenerator<GenerateEvent, void, undefined> {
+    const reader = this.#wire.reader(this.#provider.quirks);
+    if (isJson(reply)) yield* this.#whole(reply, reader, progress);
+    else for await (const events of read(reply, reader, progress)) yield* progress.take(events);
+    this.#note(null);
+    yield* progress.end();
   }
 
   /** A response that is not a stream: an error, or a whole answer from a server without streaming. */

@@ -38,6 +38,8 @@ export interface SendOptions {
   readonly hasKey: boolean;
   /** Sent to the provider as `x-request-id`. null: not sent. */
   readonly traceId: string | null;
+  /** Headers of the trace (`traceparent`), sent like `x-request-id`. Absent: none. */
+  readonly trace?: Readonly<Record<string, string>>;
 }
 
 export interface Reply {
@@ -86,7 +88,7 @@ export class Transport {
           accept: request.body === null ? 'application/json' : 'text/event-stream, application/json',
           'accept-encoding': 'identity',
           'user-agent': 'svc',
-          ...(isHome ? { ...traced(options.traceId), ...request.headers } : {}),
+          ...(isHome ? { ...traced(options), ...request.headers } : {}),
         },
         body: request.body,
         signal: options.signal,
@@ -166,8 +168,8 @@ export class Transport {
   }
 }
 
-function traced(id: string | null): Record<string, string> {
-  return id === null ? {} : { 'x-request-id': id };
+function traced({ traceId, trace }: SendOptions): Record<string, string> {
+  return traceId === null ? {} : { 'x-request-id': traceId, ...trace };
 }
 
 function reachOf(url: URL, isDeclared: boolean, hasKey: boolean): Reach {

@@ -13,6 +13,7 @@ import type { Definitions } from '../../grpc/definitions.ts';
 import { DETAILS_KEY, encodeDetails } from '../../grpc/status.ts';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import type { Span } from '../../protocol/traces/span.ts';
 import { drained } from '../http/drained.ts';
 import { keyField } from '../request-log.ts';
 import type { Services } from '../services.ts';
@@ -22,11 +23,14 @@ export const ID_KEY = 'x-request-id';
 
 /** The caller of each call, by the metadata that the handler gets; set by the guard. */
 export const callers = new WeakMap<Metadata, Caller>();
+/** The span of each call, as above. */
+export const spans = new WeakMap<Metadata, Span>();
 
 type Message = Readonly<Record<string, unknown>>;
 
 export interface Call {
   readonly id: string;
+  readonly span: Span;
   readonly caller: Caller;
   /** `performance.now()` when the request was complete. */
   readonly arrivedAt: number;
@@ -110,7 +114,10 @@ export class Calls {
     const error = SvcError.from(thrown);
     const id = idOf(call);
     const caller = callers.get(call.metadata);
-    services.failures.write(error, { caller }, { id, method: call.getPath(), ...keyField(caller) }, 'call failed');
+    const span = spans.get(call.metadata);
+    span?.set({ 'error.type': error.code });
+    const facts = { id, trace_id: span?.traceId, method: call.getPath(), ...keyField(caller) };
+    services.failures.write(error, { caller }, facts, 'call failed');
     return errorStatus(definitions, error, id);
   }
 }
@@ -136,8 +143,8 @@ function wellFormed(text: string): string {
 }
 
 function callOf(call: ServerUnaryCall<Message, object> | ServerWritableStream<Message, object>): Call {
-  const caller = callers.get(call.metadata);
-  if (caller === undefined) throw new SvcError('UNAUTHORIZED', 'an API key is needed');
+  const [caller, span] = [callers.get(call.metadata), spans.get(call.metadata)];
+  if (caller === undefined || span === undefined) throw new SvcError('UNAUTHORIZED', 'an API key is needed');
   const deadline = Number(call.getDeadline());
   const client = new AbortController();
   const onCancel = (): void => {
@@ -151,6 +158,7 @@ function callOf(call: ServerUnaryCall<Message, object> | ServerWritableStream<Me
   if (call.cancelled) onCancel();
   return {
     id: idOf(call),
+    span,
     caller,
     arrivedAt: performance.now(),
     request: call.request,

@@ -16,13 +16,15 @@ import { networkOf } from '../../net/ip-address.ts';
 import { Shares } from '../../net/shares.ts';
 import { shareOf, type Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import type { Span } from '../../protocol/traces/span.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { isOurHost } from '../http/access.ts';
 import { authorize, type RouteScope } from '../http/authorize.ts';
 import { BodyShare, type BodyBudget } from '../http/body-budget.ts';
 import { keyField } from '../request-log.ts';
 import type { Services } from '../services.ts';
-import { callers, errorStatus, ID_KEY } from './calls.ts';
+import { beginSpan, endSpan } from './call-span.ts';
+import { callers, errorStatus, ID_KEY, spans } from './calls.ts';
 import type { GrpcLimits } from './limits.ts';
 import type { Requests } from './requests.ts';
 import type { Streams } from './streams.ts';
@@ -69,6 +71,8 @@ class GuardedCall {
   #arrival: { readonly share: string; readonly timer: NodeJS.Timeout } | null = null;
   #ended = false;
   #caller: Caller | null = null;
+  /** Until the metadata has arrived, none. */
+  #span: Span | null = null;
   #request: { readonly bytes: Buffer; readonly handOn: HandOn } | null = null;
 
   constructor(
@@ -116,6 +120,9 @@ class GuardedCall {
   #authorize(metadata: Metadata, next: (metadata: Metadata) => void): void {
     const { services } = this.#shared;
     const { localAddress, remoteAddress } = this.#call.getConnectionInfo();
+    const span = beginSpan(services.tracer, metadata, this.#id, this.#method.path);
+    spans.set(metadata, span);
+    this.#span = span;
     if (!isOurHost(this.#call.getHost(), localAddress, services.allowedHosts))
       return this.#run(() => this.#refuse(foreignHost()));
     const arrival = { headers: headersOf(metadata), socket: { localAddress, remoteAddress } };
@@ -193,7 +200,8 @@ class GuardedCall {
   #refuse(error: SvcError): void {
     if (this.#ended) return;
     const { services, definitions } = this.#shared;
-    const facts = { id: this.#id, method: this.#method.path, ...keyField(this.#caller) };
+    const facts = { ...this.#facts(), ...keyField(this.#caller) };
+    this.#span?.set({ 'error.type': error.code });
     const { remoteAddress } = this.#call.getConnectionInfo();
     services.failures.write(error, { caller: this.#caller, address: remoteAddress }, facts, 'call failed');
     const refusal = errorStatus(definitions, error, this.#id);
@@ -207,11 +215,17 @@ class GuardedCall {
     if (this.#ended) return;
     this.#ended = true;
     this.#share.giveBack();
+    if (this.#span !== null) endSpan(this.#span, code);
     const { services } = this.#shared;
     const { path } = this.#method;
     const ms = performance.now() - this.#startedAt;
     services.metrics.callEnded(path.slice(1), status[code]);
-    services.log.debug({ id: this.#id, method: path, ...keyField(this.#caller), code, ms }, 'call');
+    services.log.debug({ ...this.#facts(), ...keyField(this.#caller), code, ms }, 'call');
+  }
+
+  /** Fields of a call's log lines. */
+  #facts(): object {
+    return { id: this.#id, trace_id: this.#span?.traceId, method: this.#method.path };
   }
 
   /** The request is complete, or the call has ended: stops its timer. */

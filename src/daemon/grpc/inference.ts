@@ -60,8 +60,8 @@ async function rerank(call: Call, { request, topN }: RerankCall, { router }: Ser
   return { ...toMessage(route), model, provider, results: ranked(scores, topN), usage, timings };
 }
 
-function contextOf({ id, arrivedAt, signal, caller }: Call): Parameters<Services['router']['route']>[1] {
-  return { traceId: id, arrivedAt, signal, caller };
+function contextOf({ id, span, arrivedAt, signal, caller }: Call): Parameters<Services['router']['route']>[1] {
+  return { traceId: id, span, arrivedAt, signal, caller };
 }
 
 interface WireSampling {

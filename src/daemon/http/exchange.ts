@@ -2,13 +2,15 @@
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import type { Span } from '../../protocol/traces/span.ts';
 import type { Services } from '../services.ts';
 import type { BodyShare } from './body-budget.ts';
 import type { Reply } from './reply.ts';
 
 export interface Exchange {
-  /** Id of the request: header `x-request-id`, trace id, field of its log lines and errors. */
+  /** Id of the request: header `x-request-id`, field of its log lines and errors. */
   readonly id: string;
+  readonly span: Span;
   readonly req: IncomingMessage;
   readonly reply: Reply;
   readonly services: Services;
@@ -28,9 +30,9 @@ export interface Exchange {
 type RequestContext = Parameters<Services['router']['route']>[1];
 
 /** Returns the context of a request for the backends. Throws UNAUTHORIZED without a caller. */
-export function contextOf({ id, arrivedAt, signal, caller }: Exchange): RequestContext {
+export function contextOf({ id, span, arrivedAt, signal, caller }: Exchange): RequestContext {
   if (caller === null) throw new SvcError('UNAUTHORIZED', 'an API key is needed');
-  return { traceId: id, arrivedAt, signal, caller };
+  return { traceId: id, span, arrivedAt, signal, caller };
 }
 
 /** Answers through `reply`, or throws: the server then answers with the error and logs it. */

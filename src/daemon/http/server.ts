@@ -22,6 +22,7 @@ import { BodyShare } from './body-budget.ts';
 import type { Exchange } from './exchange.ts';
 import { PendingAnswers } from './pending-answers.ts';
 import { Reply } from './reply.ts';
+import { beginSpan, endSpan } from './request-span.ts';
 import { answers, CONTROL, familyOf, findRoute, methodsOf, PUBLIC } from './routes.ts';
 
 export const LIMITS = {
@@ -86,7 +87,9 @@ export function createListener({ services, control, limits: changed = {} }: List
     const { path, query } = splitTarget(req.url ?? '');
     const match = findRoute(routes, path, req.method ?? 'GET');
     // Log the route, not the path: a URL may contain secrets.
-    const facts: RequestFacts = { id, method: req.method, route: match?.route.path ?? null };
+    const route = match?.route.path ?? null;
+    const span = beginSpan(services.tracer, req, id, route);
+    const facts: RequestFacts = { id, trace_id: span.traceId, method: req.method, route };
     const client = new AbortController();
     const reply = new Reply(id, familyOf(path, req.headers), res, limits, client.signal);
     if (services.router.draining) reply.setHeader('connection', 'close');
@@ -99,19 +102,35 @@ export function createListener({ services, control, limits: changed = {} }: List
     });
 
     const body = new BodyShare(bodies);
-    const request = { id, req, reply, services, body, arrivedAt, query, signal: client.signal };
+    const request = { id, span, req, reply, services, body, arrivedAt, query, signal: client.signal };
     const sender: { caller?: Caller | null; readonly address: string | undefined } = { address: socket.remoteAddress };
     const onCaller = (caller: Caller | null): void => void Object.assign(facts, keyField((sender.caller = caller)));
+    let failure: SvcError | null = null;
     answer(request, match, control, onCaller)
       .catch((thrown: unknown) => {
         const error = SvcError.from(thrown);
+        failure = error;
         services.failures.write(error, sender, facts, 'request failed');
         reply.fail(error);
       })
       .catch((error: unknown) => containment.end(socket, error))
-      .finally(() => body.giveBack());
+      .finally(() => {
+        body.giveBack();
+        endSpan(span, res, failure);
+      });
   };
 
+  handle(server, pending, services, onRequest);
+  return server;
+}
+
+/** Passes requests to `onRequest`, and answers what is not a request. */
+function handle(
+  server: Server,
+  pending: PendingAnswers,
+  services: Services,
+  onRequest: (req: IncomingMessage, res: ServerResponse) => void,
+): void {
   server.once('listening', () => {
     server.on('error', (err) => services.log.error({ err }, 'a connection could not be accepted'));
   });
@@ -125,8 +144,6 @@ export function createListener({ services, control, limits: changed = {} }: List
     if (pending.hasBegun(socket)) socket.destroy();
     else refuseConnection(error, socket, services);
   });
-
-  return server;
 }
 
 /** Fields of a request's log lines; a key's name is added once it is known. */

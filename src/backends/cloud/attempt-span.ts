@@ -1,0 +1,70 @@
+/**
+ * The span of one request to a provider: an HTTP client's span with the attributes of generative AI. A redirect belongs
+ * to it; a retry, or another endpoint of a cluster, gets a span of its own.
+ */
+import type { SvcError } from '../../protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
+import {
+  addFinish,
+  nameModel,
+  operationAttributes,
+  providerAttributes,
+  requestAttributes,
+} from '../../protocol/traces/gen-ai.ts';
+import type { Span } from '../../protocol/traces/span.ts';
+
+const OPERATION = 'chat';
+
+export class AttemptSpan {
+  readonly #span: Span | null;
+  readonly #model: string;
+
+  /** `parent`: the span of the received request. `endpoint`: base URL of the provider. */
+  constructor(
+    parent: Span | undefined,
+    request: GenerateRequest,
+    { provider, model, endpoint }: { readonly provider: string; readonly model: string; readonly endpoint: string },
+  ) {
+    this.#model = model;
+    const attributes = {
+      ...operationAttributes(OPERATION),
+      ...providerAttributes(provider),
+      ...requestAttributes(request),
+      'http.request.method': 'POST',
+      ...serverOf(endpoint),
+    };
+    this.#span = parent?.child(OPERATION, 'client', attributes) ?? null;
+  }
+
+  /** Headers of the request to the provider. */
+  headers(): Record<string, string> {
+    return this.#span?.headers() ?? {};
+  }
+
+  /** The provider has sent a status. */
+  answered(status: number): void {
+    this.#span?.set({ 'http.response.status_code': status });
+  }
+
+  note(event: GenerateEvent): void {
+    if (this.#span === null) return;
+    if (event.type === 'start') nameModel(this.#span, OPERATION, event.model, this.#model);
+    else if (event.type === 'finish') addFinish(this.#span, OPERATION, event);
+  }
+
+  /** Idempotent. */
+  failed({ code }: SvcError): void {
+    this.#span?.end({ error: code });
+  }
+
+  /** Idempotent: nothing after `failed`. */
+  end(): void {
+    this.#span?.end();
+  }
+}
+
+function serverOf(endpoint: string): { 'server.address'?: string; 'server.port'?: number } {
+  if (!URL.canParse(endpoint)) return {};
+  const { hostname, port, protocol } = new URL(endpoint);
+  return { 'server.address': hostname, 'server.port': Number(port) || (protocol === 'https:' ? 443 : 80) };
+}
