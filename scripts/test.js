@@ -15,6 +15,7 @@ import { build } from './build.js';
 import { llama } from './steps/addon.js';
 import { describeFailures } from './steps/failures.js';
 import { buildNativeTests, runNativeTests } from './steps/native-tests.js';
+import { installTestPackages } from './steps/packages.js';
 import { inRoot, root } from './steps/root.js';
 import { main, say } from './steps/run.js';
 import { runTestFile } from './steps/test-file.js';
@@ -56,6 +57,7 @@ await main(async () => {
   if (patterns.length > 0 && files.length === 0) say(`no test file's path holds ${patterns.join(' or ')}`);
 
   await build({ testModels: true });
+  await installTestPackages(files);
   const results = [];
   if (patterns.length === 0) {
     await buildNativeTests('plain');
@@ -114,6 +116,7 @@ async function testFiles(folder = inRoot('test')) {
   const entries = await readdir(folder, { withFileTypes: true });
   const found = entries.map((entry) => {
     const path = join(folder, entry.name);
+    if (entry.name === 'node_modules') return [];
     if (entry.isDirectory()) return testFiles(path);
     return entry.name.endsWith('.test.ts') ? [relative(root, path)] : [];
   });

@@ -1,12 +1,25 @@
-/** Installs node_modules according to package-lock.json. */
+/** Installs node_modules according to package-lock.json: of the repository, and of folders of tests. */
 import { readFile } from 'node:fs/promises';
-import { inRoot } from './root.js';
+import { inRoot, root } from './root.js';
 import { run } from './run.js';
 
+/** Folders of tests with packages of their own, which only their tests need: large ones, or for a newer Node. */
+const TEST_FOLDERS = ['test/clients'];
+
 export async function installPackages() {
-  if (await isInstalled()) return;
-  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
-  await run('installing packages (npm ci)', npm, ['ci']);
+  if (!(await isInstalled('.'))) await npmCi('installing packages (npm ci)', root);
+}
+
+/** Installs the packages of those test folders that contain one of `files`. */
+export async function installTestPackages(files) {
+  for (const folder of TEST_FOLDERS) {
+    if (!files.some((file) => file.startsWith(`${folder}/`)) || (await isInstalled(folder))) continue;
+    await npmCi(`installing the packages of ${folder} (npm ci)`, inRoot(folder));
+  }
+}
+
+async function npmCi(title, cwd) {
+  await run(title, process.platform === 'win32' ? 'npm.cmd' : 'npm', ['ci'], { cwd });
 }
 
 /** Version and integrity of a package in package-lock.json. */
@@ -16,9 +29,9 @@ export async function lockedPackage(name) {
 }
 
 /** True if npm's record of installed packages equals the lock file, except packages for other platforms. */
-async function isInstalled() {
-  const locked = await readLock('package-lock.json');
-  const installed = await readLock('node_modules/.package-lock.json');
+async function isInstalled(folder) {
+  const locked = await readLock(`${folder}/package-lock.json`);
+  const installed = await readLock(`${folder}/node_modules/.package-lock.json`);
   if (installed === null) return false;
   const identity = ({ version, integrity, link }) => JSON.stringify([version, integrity, link]);
   return Object.entries(locked.packages).every(([path, entry]) => {
