@@ -10,8 +10,8 @@ export const HEADER_NAME = /^[a-z0-9-]{1,128}$/i;
 
 const FILE: PrivateFile<Record<string, string>> = {
   schema: v.pipe(
+    v.custom<object>((value) => typeof value === 'object' && value !== null && !Array.isArray(value)),
     v.record(v.pipe(v.string(), v.regex(HEADER_NAME)), v.pipe(v.string(), v.regex(HEADER_VALUE))),
-    v.check((headers) => !Array.isArray(headers)),
   ),
   what: 'the file of headers for traces',
   content: 'trace-headers',

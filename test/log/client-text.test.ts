@@ -50,7 +50,7 @@ import { connectTo, definitions, failureOf } from '../grpc/scripted.ts';
 import { ask, type To } from '../http/ask.ts';
 import { wav } from '../support/media-files.ts';
 import { planted, plantedMessages, plantedSchemas } from './planted.ts';
-import { endQuotingDaemon, startQuotingDaemon, type QuotingDaemon } from './quoting-daemon.ts';
+import { endQuotingDaemon, searchTraces, startQuotingDaemon, type QuotingDaemon } from './quoting-daemon.ts';
 
 const TEXT = `canary-text-${randomBytes(8).toString('hex')}`;
 /** As base64, in which no hyphen may stand. */
@@ -65,7 +65,7 @@ test.before.each(async (context) => {
   Object.assign(context, await startQuotingDaemon());
 });
 test.after.each(async (context) => {
-  await endQuotingDaemon(context, [TEXT, PLAIN]);
+  await endQuotingDaemon(context);
 });
 
 /** Searches every file of the home and the standard error of the daemon. */
@@ -329,6 +329,7 @@ test('text in requests over HTTP and the control socket is not logged', async (c
   }
   await ask({ port }, `/${TEXT}`, { headers });
   expectNone(context);
+  await searchTraces(context, [TEXT, PLAIN]);
 });
 
 test('every exported schema of requests is planted', async () => {
@@ -389,6 +390,7 @@ test('text in requests over gRPC is not logged', async (context) => {
     for (const reason of ['OK', 'INVALID_REQUEST', 'MODEL_NOT_FOUND', 'NOT_FOUND'])
       assert.ok(reasons.has(reason), `${reason} of ${[...reasons].join(' ')}`);
     expectNone(context);
+    await searchTraces(context, [TEXT, PLAIN]);
   } finally {
     client.close();
   }
@@ -405,6 +407,7 @@ test('text of 300,000 characters in any field does not reach the log', async (co
   await sendAll({ socketPath: daemon.socketPath }, CONTROL_ROUTES.generate, planted(GenerateRequestSchema, long));
   await ask({ port }, HTTP_ROUTES.chatCompletions, { body: { messages: HELLO, route: `provider:${long}` } });
   expectNone(context);
+  await searchTraces(context, [TEXT, PLAIN]);
 });
 
 test.run();

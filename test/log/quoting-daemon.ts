@@ -45,14 +45,18 @@ export async function startQuotingDaemon(): Promise<QuotingDaemon> {
   return { home, upstream, collector, daemon, port: Number(http?.split(':').at(-1)) };
 }
 
-/** Ends the daemon, which exports its last spans, and searches all of them for the texts. */
-export async function endQuotingDaemon(running: QuotingDaemon, texts: readonly string[]): Promise<void> {
-  const { home, upstream, collector, daemon } = running;
-  daemon.kill('SIGTERM');
+export async function endQuotingDaemon({ home, upstream, collector, daemon }: QuotingDaemon): Promise<void> {
+  daemon.kill('SIGKILL');
   await daemon.exit;
   await collector.close();
   await upstream.close();
   await home.remove();
+}
+
+/** Ends the daemon, which exports its last spans, and searches all of them for the texts. */
+export async function searchTraces({ collector, daemon }: QuotingDaemon, texts: readonly string[]): Promise<void> {
+  daemon.kill('SIGTERM');
+  await daemon.exit;
   assert.equal(collector.problems, []);
   assert.ok(collector.spans.length > 0);
   const traces = collector.text().toLowerCase();
