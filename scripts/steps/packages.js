@@ -19,7 +19,12 @@ export async function installTestPackages(files) {
 }
 
 async function npmCi(title, cwd) {
-  await run(title, process.platform === 'win32' ? 'npm.cmd' : 'npm', ['ci'], { cwd });
+  await run(title, process.platform === 'win32' ? 'npm.cmd' : 'npm', ['ci'], { cwd, env: withoutProjectSettings() });
+}
+
+/** The environment without what an outer `npm test` took from .npmrc: a folder of tests has an .npmrc of its own. */
+function withoutProjectSettings() {
+  return { ...process.env, npm_config_engine_strict: undefined };
 }
 
 /** Version and integrity of a package in package-lock.json. */
