@@ -21,6 +21,7 @@ import type {
   PullRequest,
   ReloadRecord,
 } from '../protocol/routes.ts';
+import type { BackgroundResponses } from '../responses/background/background.ts';
 import type { ResponseStore } from '../responses/response-store.ts';
 import type { HealthFeed } from './health-feed.ts';
 import type { FailureLog } from './request-log.ts';
@@ -78,6 +79,8 @@ export interface Services {
   readonly metrics: ListenerMetrics;
   /** Stored responses of OpenAI's Responses API. */
   readonly responses: ResponseStore;
+  /** Those of them that are made in the background. */
+  readonly background: BackgroundResponses;
   /** Host header values that are accepted besides the bound addresses. */
   readonly allowedHosts: readonly string[];
   /** Notifies of changes in `health` and `ready`. */

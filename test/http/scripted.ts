@@ -20,6 +20,7 @@ import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/prot
 import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import type { LoadEvent } from '../../src/protocol/routes.ts';
 import type { RerankEvent, RerankRequest } from '../../src/protocol/rerank.ts';
+import { BackgroundResponses } from '../../src/responses/background/background.ts';
 import { ResponseStore } from '../../src/responses/response-store.ts';
 import {
   isConversation,
@@ -293,9 +294,15 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
   const world = ordinaryWorld();
   const log = loggerInto(logged);
   const responsesDir = join(tmpdir(), `svc-responses-${randomUUID()}`);
+  const responses = scriptedResponses(responsesDir, options.storesResponses ?? true);
   const services: Services = {
     log,
-    responses: scriptedResponses(responsesDir, options.storesResponses ?? true),
+    responses,
+    background: new BackgroundResponses({
+      store: responses,
+      route: (request, context) => router.route(request, context),
+      warn: (what, error) => log.warn({ err: error }, what),
+    }),
     failures: new FailureLog(log),
     router,
     allowedHosts: options.allowedHosts ?? [],
