@@ -43,6 +43,7 @@ import type {
 import { listModels } from '../routing/listed.ts';
 import type { Outcome, Router } from '../routing/router.ts';
 import { responseStoreOf } from '../responses/configured.ts';
+import { BackgroundResponses } from '../responses/background/background.ts';
 import type { ResponseStore } from '../responses/response-store.ts';
 import { tracesOf, type Traces } from '../traces/configured.ts';
 import { usageOf } from '../usage/answered.ts';
@@ -130,6 +131,7 @@ export class Daemon implements Services {
   readonly failures: FailureLog;
   readonly router: Router;
   readonly responses: ResponseStore;
+  readonly background: BackgroundResponses;
   readonly healthFeed = new HealthFeed();
   readonly access: Keys;
   readonly metrics: Metrics;
@@ -151,6 +153,11 @@ export class Daemon implements Services {
     this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log);
     this.responses = responseStoreOf(config.responses, paths, log);
     this.tracer = tracesOf(config.traces, log);
+    this.background = new BackgroundResponses({
+      store: this.responses,
+      route: (request, context) => router.route(request, context),
+      warn: (what, error) => log.warn({ err: error }, `a background response ${what}`),
+    });
     this.#identity = {
       pid: process.pid,
       mode,
@@ -253,7 +260,7 @@ export class Daemon implements Services {
         .catch(() => undefined);
     };
     inBackground(log, 'startup', this.#begin(file));
-    inBackground(log, 'opening the stored responses', this.responses.open());
+    inBackground(log, 'going on with background responses', this.background.recover());
 
     const cause = await lifecycle.stopping;
     serviceManager?.stopping();
@@ -452,6 +459,8 @@ export class Daemon implements Services {
     const { router, backends, providers, lifecycle, log } = this.#parts;
     this.#conditions.enter('stopping', reason);
     this.#ending.abort(new SvcError('NOT_READY', 'svc is stopping'));
+    // They go on when svc starts again.
+    await this.background.suspend();
     await drain({
       router,
       backends: [...backends.values(), ...providers.retiring],
