@@ -41,8 +41,6 @@ import type {
 import type { Outcome, Router } from '../routing/router.ts';
 import { responseStoreOf } from '../responses/configured.ts';
 import type { ResponseStore } from '../responses/response-store.ts';
-import { usageOf } from '../usage/answered.ts';
-import type { Budgets } from '../usage/budgets.ts';
 import { Checks, type Store } from './checks.ts';
 import { Conditions, type ConditionWriter } from './conditions.ts';
 import { OwnDaemonFile } from './daemon-file.ts';
@@ -100,7 +98,8 @@ export interface DaemonParts {
   readonly backends: ReadonlyMap<string, Backend>;
   readonly providers: CloudProviders;
   readonly router: Router;
-  readonly budgets: Budgets;
+  /** Counts the usage of an answer. Never rejects. */
+  countAnswer(outcome: Outcome): Promise<void>;
   /** Write errors of the log and the ledger; null: none. */
   fileTroubles(): readonly (string | null)[];
   /** Sets the size limit of the prefix files, effective at once. undefined: none is configured. Never throws. */
@@ -198,7 +197,7 @@ export class Daemon implements Services {
 
   async #answered(outcome: Outcome): Promise<void> {
     this.metrics.answerEnded(outcome);
-    await this.#parts.budgets.answered(usageOf(outcome));
+    await this.#parts.countAnswer(outcome);
   }
 
   #createDefaultModel(): DefaultModel {

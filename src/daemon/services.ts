@@ -9,7 +9,7 @@ import type {
   ReadyRecord,
   StatusRecord,
 } from '../protocol/records.ts';
-import type { KeyScope } from '../protocol/keys.ts';
+import type { KeyLimits, KeyScope } from '../protocol/keys.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import type { OriginEntry } from '../protocol/origins.ts';
 import type { CreateRequest, ModelDescription } from '../protocol/ollama/models.ts';
@@ -30,6 +30,8 @@ export interface Admission {
   readonly scope: KeyScope;
   /** Name of the API key. null: none was needed. */
   readonly key: string | null;
+  /** Limits of the key. Absent: it has none. */
+  readonly limits?: KeyLimits;
 }
 
 /** Access control over TCP. */

@@ -15,8 +15,9 @@ export function llamaHealth({ reply, services }: Exchange): void {
 }
 
 /** `?model=NAME`: another model than the default one. */
-export async function props({ query, reply, services }: Exchange): Promise<void> {
-  const model = await installedModel(query.get('model') ?? 'default', services, 'model');
+export async function props(exchange: Exchange): Promise<void> {
+  const { query, reply, services } = exchange;
+  const model = await installedModel(query.get('model') ?? 'default', exchange, 'model');
   const { version } = services.health();
   reply.json(200, toProps(model, await services.defaultsOf(model), { slots: services.slots, version }));
 }

@@ -10,6 +10,7 @@ import {
   toVersion,
 } from '../../../protocol/ollama/models.ts';
 import { ndjsonLine } from '../../../protocol/ndjson.ts';
+import { modelsFor } from '../../withhold.ts';
 import { readJson } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
 import { LINES } from './lines.ts';
@@ -24,30 +25,30 @@ export function ollamaVersion({ services, reply }: Exchange): void {
   reply.json(200, toVersion(services.status().version));
 }
 
-export async function ollamaTags({ services, reply }: Exchange): Promise<void> {
-  reply.json(200, toTags(await services.models()));
+export async function ollamaTags({ services, reply, caller }: Exchange): Promise<void> {
+  reply.json(200, toTags(modelsFor(await services.models(), caller)));
 }
 
-export async function ollamaPs({ services, reply }: Exchange): Promise<void> {
-  reply.json(200, toRunning(await services.models(), Date.now()));
+export async function ollamaPs({ services, reply, caller }: Exchange): Promise<void> {
+  reply.json(200, toRunning(modelsFor(await services.models(), caller), Date.now()));
 }
 
 export async function ollamaShow(exchange: Exchange): Promise<void> {
   const { services, reply } = exchange;
-  const record = await recordOf(services, parseModelName(await readJson(exchange)));
+  const record = await recordOf(exchange, parseModelName(await readJson(exchange)));
   reply.json(200, toShown(record, await services.shelf.describe(record)));
 }
 
 export async function ollamaCopy(exchange: Exchange): Promise<void> {
   const { services, reply } = exchange;
   const { source, destination } = parseCopy(await readJson(exchange));
-  await services.shelf.copy(await recordOf(services, source), destination);
+  await services.shelf.copy(await recordOf(exchange, source), destination);
   reply.text(200, '');
 }
 
 export async function ollamaDelete(exchange: Exchange): Promise<void> {
   const { services, reply } = exchange;
-  await services.shelf.remove(await recordOf(services, parseModelName(await readJson(exchange))));
+  await services.shelf.remove(await recordOf(exchange, parseModelName(await readJson(exchange))));
   reply.text(200, '');
 }
 
@@ -55,7 +56,7 @@ export async function ollamaCreate(exchange: Exchange): Promise<void> {
   const { services, reply } = exchange;
   const { model, from, system, parameters, stream } = parseCreate(await readJson(exchange));
   const settings = { parameters, ...given({ system: system === '' ? undefined : system }) };
-  const skipped = await services.shelf.create(model, await recordOf(services, from), settings);
+  const skipped = await services.shelf.create(model, await recordOf(exchange, from), settings);
   if (!stream) {
     reply.json(200, { status: 'success' });
     return;

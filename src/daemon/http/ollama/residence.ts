@@ -5,10 +5,14 @@ import { findModel, withoutLatest } from '../../../protocol/ollama/names.ts';
 import type { ModelRecord } from '../../../protocol/records.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Services } from '../../services.ts';
+import { modelsFor } from '../../withhold.ts';
 
 /** Resolves with the record of an installed model. Throws MODEL_NOT_FOUND. */
-export async function recordOf(services: Services, typed: string): Promise<ModelRecord> {
-  const found = findModel(typed, await services.models());
+export async function recordOf(
+  { services, caller }: Pick<Exchange, 'services' | 'caller'>,
+  typed: string,
+): Promise<ModelRecord> {
+  const found = findModel(typed, modelsFor(await services.models(), caller));
   if (found !== undefined) return found;
   throw new SvcError('MODEL_NOT_FOUND', `model '${typed}' not found`, {
     hint: 'see GET /api/tags or `svc model list`',
@@ -30,11 +34,12 @@ export async function routed(services: Services, typed: string): Promise<{ reado
  * Throws MODEL_NOT_FOUND, BUSY for a model in use, FORBIDDEN if the caller may not unload it, and errors of the load.
  */
 export async function loadOrUnload(
-  { services, signal, caller }: Exchange,
+  exchange: Exchange,
   typed: string,
   keepAliveSeconds: number | undefined,
 ): Promise<'load' | 'unload'> {
-  const { id } = await recordOf(services, typed);
+  const { services, signal, caller } = exchange;
+  const { id } = await recordOf(exchange, typed);
   const isAdmin = caller?.scope === 'admin';
   if (keepAliveSeconds !== 0) {
     const wishes = { briefly: true, ...given({ keep_alive_seconds: isAdmin ? keepAliveSeconds : undefined }) };

@@ -3,11 +3,11 @@ import { SvcError } from '../../../protocol/errors.ts';
 import { given } from '../../../protocol/given.ts';
 import type { ModelRecord } from '../../../protocol/records.ts';
 import { toModel } from '../../../protocol/openai/chat-response.ts';
-import type { Services } from '../../services.ts';
+import { modelsFor } from '../../withhold.ts';
 import type { Exchange } from '../exchange.ts';
 
-export async function listModels({ services, reply }: Exchange): Promise<void> {
-  const records = await services.models();
+export async function listModels({ services, reply, caller }: Exchange): Promise<void> {
+  const records = modelsFor(await services.models(), caller);
   reply.json(200, { object: 'list', data: records.map(toModel) });
 }
 
@@ -16,13 +16,17 @@ export async function showModel(exchange: Exchange): Promise<void> {
 }
 
 /** The model that the path names. Throws MODEL_NOT_FOUND. */
-export async function findModel({ param, services }: Exchange): Promise<ModelRecord> {
-  return await installedModel(param, services);
+export async function findModel(exchange: Exchange): Promise<ModelRecord> {
+  return await installedModel(exchange.param, exchange);
 }
 
 /** `name`: as in modelNamed. `field`: where the request has it, for the error. Throws MODEL_NOT_FOUND. */
-export async function installedModel(name: string, services: Services, field?: string): Promise<ModelRecord> {
-  const found = modelNamed(name, await services.models());
+export async function installedModel(
+  name: string,
+  { services, caller }: Pick<Exchange, 'services' | 'caller'>,
+  field?: string,
+): Promise<ModelRecord> {
+  const found = modelNamed(name, modelsFor(await services.models(), caller));
   if (found !== undefined) return found;
   throw new SvcError('MODEL_NOT_FOUND', `no model is named '${name}'`, {
     hint: 'see GET /v1/models or `svc model list`',
