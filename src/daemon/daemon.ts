@@ -105,7 +105,8 @@ export interface DaemonParts {
   readonly backends: ReadonlyMap<string, Backend>;
   readonly providers: CloudProviders;
   readonly router: Router;
-  readonly budgets: Budgets;
+  /** Counts the usage of an answer. Never rejects. */
+  countAnswer(outcome: Outcome): Promise<void>;
   /** Write errors of the log and the ledger; null: none. */
   fileTroubles(): readonly (string | null)[];
   /** Sets the size limit of the prefix files, effective at once. undefined: none is configured. Never throws. */
@@ -212,7 +213,7 @@ export class Daemon implements Services {
 
   async #answered(outcome: Outcome): Promise<void> {
     this.metrics.answerEnded(outcome);
-    await this.#parts.budgets.answered(usageOf(outcome));
+    await this.#parts.countAnswer(outcome);
   }
 
   #createDefaultModel(): DefaultModel {

@@ -10,7 +10,8 @@ import { digestOfKey, findKeyFile, readKeyFile, type KeyEntry } from '../home/ke
 import type { KeysSeen } from '../home/keys-seen.ts';
 import type { Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
-import type { KeyScope } from '../protocol/keys.ts';
+import { given } from '../protocol/given.ts';
+import type { KeyLimits, KeyScope } from '../protocol/keys.ts';
 import type { CheckStatus } from '../protocol/records.ts';
 import { isLoopback } from './listeners.ts';
 import type { Access, Admission } from './services.ts';
@@ -19,6 +20,9 @@ interface Key {
   readonly name: string;
   readonly digest: Buffer;
   readonly scope: KeyScope;
+  /** Milliseconds since 1970. null: never. */
+  readonly expiresAt: number | null;
+  readonly limits?: KeyLimits;
 }
 
 export class Keys implements Access {
@@ -52,9 +56,11 @@ export class Keys implements Access {
     if (known === null) return null;
     if (known.length === 0 && localAddress !== undefined && isLoopback(localAddress))
       return { scope: 'admin', key: null };
-    const found = keys.flatMap((key) => find(key, known) ?? []);
+    const found = keys
+      .flatMap((key) => find(key, known) ?? [])
+      .filter(({ expiresAt }) => expiresAt === null || Date.now() < expiresAt);
     const best = found.find(({ scope }) => scope === 'admin') ?? found[0];
-    return best === undefined ? null : { scope: best.scope, key: best.name };
+    return best === undefined ? null : { scope: best.scope, key: best.name, ...given({ limits: best.limits }) };
   }
 
   /** Resolves with the condition `api_keys`. */
@@ -70,10 +76,7 @@ export class Keys implements Access {
     this.#version = version;
     try {
       const isFirst = this.#keys === null && this.#complaint === null;
-      this.#keys = this.#read().map(({ sha256, ...entry }) => ({
-        ...entry,
-        digest: Buffer.from(sha256, 'hex'),
-      }));
+      this.#keys = this.#read().map(keyOf);
       this.#trouble = null;
       this.#complaint = null;
       if (!isFirst || this.#keys.length > 0) this.#log.info({ keys: this.#keys.length }, 'API keys read');
@@ -106,6 +109,17 @@ export class Keys implements Access {
     }
     return keys;
   }
+}
+
+function keyOf({ name, scope, sha256, expires_at, models, tokens_per_day, tokens_per_month }: KeyEntry): Key {
+  const limits = given({ models, tokens_per_day, tokens_per_month });
+  return {
+    name,
+    scope,
+    digest: Buffer.from(sha256, 'hex'),
+    expiresAt: expires_at === undefined ? null : Date.parse(expires_at),
+    ...given({ limits: Object.keys(limits).length === 0 ? undefined : limits }),
+  };
 }
 
 /** Returns the matching key. Compares all keys in constant time, so that timing reveals nothing. */

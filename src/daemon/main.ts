@@ -32,7 +32,9 @@ import { NamedModels } from '../models/store/named-models.ts';
 import { ModelStore } from '../models/store/store.ts';
 import { ProviderKeys } from '../providers/provider-keys.ts';
 import { Router } from '../routing/router.ts';
+import { countAnswer } from '../usage/answered.ts';
 import { Budgets } from '../usage/budgets.ts';
+import { Quotas } from '../usage/quotas.ts';
 import { Daemon, type DaemonParts } from './daemon.ts';
 import { takeInheritedSockets } from './inherited.ts';
 import { Lifecycle } from './lifecycle.ts';
@@ -86,16 +88,10 @@ async function run({ logFile, ...base }: Base): Promise<number> {
     onChange: () => daemon.engineChanged(),
   });
   const backends = new Map<string, Backend>([[local.name, local]]);
-  const providers = new CloudProviders({
-    keys: new ProviderKeys(paths.credentialsFile),
-    backends,
-    connect: (provider) =>
-      provider.endpoints.length > 1 ? new ClusterBackend({ provider, log }) : new CloudBackend({ provider, log }),
-    log,
-  });
-  providers.apply(config);
+  const providers = openProviders(base, backends);
   const puller = new Puller({ store: installed, storeDir: modelsDir, dir: join(paths.cacheDir, 'downloads') });
   const budgets = openBudgets(base, providers);
+  const quotas = new Quotas({ dir: paths.stateDir, trouble: () => budgets.trouble });
   const daemon = new Daemon({
     ...base,
     modelsDir,
@@ -108,8 +104,10 @@ async function run({ logFile, ...base }: Base): Promise<number> {
     router: new Router(backends, {
       policies: () => providers.policies,
       admit: (provider) => budgets.admit(provider),
+      admitCaller: (caller) => quotas.admit(caller),
+      find: (name) => store.find(name),
     }),
-    budgets,
+    countAnswer: (outcome) => countAnswer(outcome, budgets, quotas),
     fileTroubles: () => [logFile.trouble, budgets.trouble],
     onPrefixBytes: (bytes = shareOfDisk) => {
       local.setPrefixBytes(bytes);
@@ -139,6 +137,21 @@ async function openRoom(folder: string, bytes: number, log: Logger): Promise<Pre
     bytes,
     onFailure: (error) => log.warn({ err: error }, 'cannot limit the size of saved prefixes'),
   });
+}
+
+function openProviders(
+  { paths, config, log }: Pick<Base, 'paths' | 'config' | 'log'>,
+  backends: Map<string, Backend>,
+): CloudProviders {
+  const providers = new CloudProviders({
+    keys: new ProviderKeys(paths.credentialsFile),
+    backends,
+    connect: (provider) =>
+      provider.endpoints.length > 1 ? new ClusterBackend({ provider, log }) : new CloudBackend({ provider, log }),
+    log,
+  });
+  providers.apply(config);
+  return providers;
 }
 
 function openBudgets({ paths, log }: Pick<Base, 'paths' | 'log'>, providers: CloudProviders): Budgets {

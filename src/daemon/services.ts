@@ -11,6 +11,7 @@ import type {
 } from '../protocol/records.ts';
 import type { KeyScope } from '../protocol/keys.ts';
 import type { ListedModel } from '../protocol/model/listed.ts';
+import type { KeyLimits, KeyScope } from '../protocol/keys.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import type { OriginEntry } from '../protocol/origins.ts';
 import type { CreateRequest, ModelDescription } from '../protocol/ollama/models.ts';
@@ -33,6 +34,8 @@ export interface Admission {
   readonly scope: KeyScope;
   /** Name of the API key. null: none was needed. */
   readonly key: string | null;
+  /** Limits of the key. Absent: it has none. */
+  readonly limits?: KeyLimits;
 }
 
 /** Access control over TCP. */

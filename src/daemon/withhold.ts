@@ -1,6 +1,10 @@
-/** Removes from records what callers below the scope admin may not see: providers and process ids. */
+/**
+ * Removes from records what a caller may not see: below the scope admin providers and process ids, and models that are
+ * not in the list of its API key.
+ */
 import type { Caller } from '../protocol/caller.ts';
-import type { HealthRecord, ReadyRecord } from '../protocol/records.ts';
+import { listsLocal } from '../protocol/keys.ts';
+import type { HealthRecord, ModelRecord, ReadyRecord } from '../protocol/records.ts';
 
 /** Text that the Kubernetes API server uses for the same purpose. */
 export const WITHHELD = 'reason withheld';
@@ -14,6 +18,12 @@ export function readyFor(record: ReadyRecord, caller: Caller | null): ReadyRecor
   return { ...record, conditions };
 }
 
+/** The models that the caller may use. */
+export function modelsFor(records: readonly ModelRecord[], caller: Caller | null): readonly ModelRecord[] {
+  const models = caller?.limits?.models;
+  return models === undefined ? records : records.filter((record) => listsLocal(models, record));
+}
+
 export function healthFor(record: HealthRecord, caller: Caller | null): HealthRecord {
   if (caller?.scope === 'admin') return record;
   const { conditions } = readyFor(record, caller);
@@ -22,7 +32,9 @@ export function healthFor(record: HealthRecord, caller: Caller | null): HealthRe
     ...record,
     reason,
     conditions,
-    models: record.models.map((each) => ({ ...each, pid: null })),
+    models: record.models
+      .filter(({ id }) => listsLocal(caller?.limits?.models, { id, aliases: [] }))
+      .map((each) => ({ ...each, pid: null })),
     providers: [],
   };
 }

@@ -9,7 +9,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import * as v from 'valibot';
 import { SvcError } from '../protocol/errors.ts';
-import { KEY_SCOPES, type KeyScope } from '../protocol/keys.ts';
+import { KEY_SCOPES, type KeyLimits, type KeyScope } from '../protocol/keys.ts';
+import { LIMITS } from '../protocol/limits.ts';
 import { changePrivate, readPrivate, type PrivateFile } from './private-file.ts';
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
@@ -18,19 +19,32 @@ const KEY_BYTES = 32;
 const KEY_PREFIX = 'svc_';
 export const MAX_KEYS = 1000;
 
+/** Entries in the list of models of a key. */
+export const MAX_KEY_MODELS = 256;
+
+const ModelsSchema = v.pipe(
+  v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength))),
+  v.minLength(1),
+  v.maxLength(MAX_KEY_MODELS),
+);
+const TokensSchema = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
+
+const EntrySchema = v.object({
+  name: v.pipe(v.string(), v.regex(NAME)),
+  scope: v.picklist(KEY_SCOPES),
+  sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
+  created_at: v.string(),
+  /** As in KeyLimits. */
+  models: v.exactOptional(ModelsSchema),
+  tokens_per_day: v.exactOptional(TokensSchema),
+  tokens_per_month: v.exactOptional(TokensSchema),
+  /** RFC 3339; the key is refused from then on. Absent: never. */
+  expires_at: v.exactOptional(v.pipe(v.string(), v.isoTimestamp())),
+});
+
 const KeyFileSchema = v.object({
   version: v.literal(1),
-  keys: v.pipe(
-    v.array(
-      v.object({
-        name: v.pipe(v.string(), v.regex(NAME)),
-        scope: v.picklist(KEY_SCOPES),
-        sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
-        created_at: v.string(),
-      }),
-    ),
-    v.maxLength(MAX_KEYS),
-  ),
+  keys: v.pipe(v.array(EntrySchema), v.maxLength(MAX_KEYS)),
 });
 type Content = v.InferOutput<typeof KeyFileSchema>;
 export type KeyEntry = Content['keys'][number];
@@ -59,7 +73,12 @@ export function findKeyFile(path: string): readonly KeyEntry[] | null {
 }
 
 /** Adds a key and returns it; it cannot be read again. Throws INVALID_REQUEST, CONFIG_INVALID, CANNOT_WRITE, BUSY. */
-export async function addKey(path: string, name: string, scope: KeyScope): Promise<{ entry: KeyEntry; key: string }> {
+export async function addKey(
+  path: string,
+  name: string,
+  scope: KeyScope,
+  limits: KeyLimits & Pick<KeyEntry, 'expires_at'> = {},
+): Promise<{ entry: KeyEntry; key: string }> {
   if (!NAME.test(name)) {
     throw new SvcError('INVALID_REQUEST', `${JSON.stringify(name.slice(0, 80))} cannot be the name of a key`, {
       hint: 'up to 64 letters, digits, dots, dashes and underscores; a letter or digit first',
@@ -71,7 +90,9 @@ export async function addKey(path: string, name: string, scope: KeyScope): Promi
     scope,
     sha256: digestOfKey(key).toString('hex'),
     created_at: new Date().toISOString(),
+    ...(limits as Partial<KeyEntry>),
   };
+  if (!v.is(EntrySchema, entry)) throw new SvcError('INVALID_REQUEST', 'the limits of the key are not valid');
   await change(path, (keys) => {
     if (keys.some((other) => other.name === name)) {
       throw new SvcError('INVALID_REQUEST', `a key with this name exists: ${name}`, {

@@ -2,7 +2,7 @@
  * Identity of the client that sent a request. The listener takes it from the connection and the API key. It is
  * passed beside the request, never in its body, so that a client cannot choose it.
  */
-import type { KeyScope } from './keys.ts';
+import type { KeyLimits, KeyScope } from './keys.ts';
 
 export interface Caller {
   /** `control`: the control socket. `key`: TCP with an API key. `address`: TCP where no key is needed. */
@@ -12,6 +12,8 @@ export interface Caller {
   /** Network of the peer (net/ip-address.ts). null: the control socket. */
   readonly address: string | null;
   readonly scope: KeyScope;
+  /** Limits of the API key. Absent: it has none. */
+  readonly limits?: KeyLimits;
 }
 
 /** File permissions let only the daemon's owner open the control socket, hence `admin`. */

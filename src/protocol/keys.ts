@@ -11,3 +11,36 @@ export type KeyScope = (typeof KEY_SCOPES)[number];
 export function allows(scope: KeyScope, needed: KeyScope): boolean {
   return KEY_SCOPES.indexOf(scope) >= KEY_SCOPES.indexOf(needed);
 }
+
+/** What a key may use, within its scope. */
+export interface KeyLimits {
+  /**
+   * Ids and aliases of models, names of providers (`local` is this machine), `PROVIDER/MODEL`, and names of policies.
+   * Absent: all.
+   */
+  readonly models?: readonly string[];
+  /** Input and output tokens per day (UTC). Absent: unlimited. */
+  readonly tokens_per_day?: number;
+  /** Input and output tokens per calendar month (UTC). Absent: unlimited. */
+  readonly tokens_per_month?: number;
+}
+
+/** True if there is a limit on tokens. */
+export function hasQuota({ tokens_per_day, tokens_per_month }: KeyLimits): boolean {
+  return tokens_per_day !== undefined || tokens_per_month !== undefined;
+}
+
+/** True if the list of a key has one of the names, in any case. An absent list has all. */
+export function lists(models: readonly string[] | undefined, names: readonly string[]): boolean {
+  if (models === undefined) return true;
+  const asked = new Set(names.map((name) => name.toLowerCase()));
+  return models.some((each) => asked.has(each.toLowerCase()));
+}
+
+/** True if the list of a key has this model of this machine. An absent list has all. */
+export function listsLocal(
+  models: readonly string[] | undefined,
+  { id, aliases }: { readonly id: string; readonly aliases: readonly string[] },
+): boolean {
+  return lists(models, ['local', ...[id, ...aliases].flatMap((name) => [name, `local/${name}`])]);
+}

@@ -25,6 +25,7 @@ import type { Backend, GenerateContext } from '../backends/backend.ts';
 import { AnswerTrace, type Kind } from './answer-trace.ts';
 import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
 import { PATIENCE_MS } from './circuit.ts';
+import { decideWithin, type FindModel } from './allow-list.ts';
 import { checkRoute, decide, within, type Plan, type Policies } from './policy.ts';
 
 /** Result of a request, for metrics and logs. */
@@ -39,6 +40,8 @@ export interface Outcome {
   readonly firstTextMs: number | null;
   /** null: the answer was not completed. */
   readonly finish: FinishEvent | null;
+  /** Of an answer that was cut off: what is known of its usage, with one token for each event that was sent. */
+  readonly cut?: { readonly input_tokens: number | null; readonly output_tokens: number };
   readonly attempts: readonly { readonly provider: string; readonly code: 'ok' | ErrorCode }[];
 }
 
@@ -47,6 +50,10 @@ export interface RouterOptions {
   policies?(): Policies;
   /** Called before a request to a provider; throws if it is not allowed. */
   admit?(provider: string): Promise<void>;
+  /** Called before a request that is usage; throws if the caller's quota is used up. */
+  admitCaller?(caller: Caller): Promise<void>;
+  /** Finds a model of this machine, for callers with a list of models. Absent: such callers may use none. */
+  readonly find?: FindModel;
 }
 
 /** Never rejects. */
@@ -146,11 +153,14 @@ export class Router {
   ): AsyncGenerator<RouteEvent | StartEvent | Event, void> {
     const trace = new AnswerTrace(context.span, kind, request);
     const plan = this.#plan(request, context.caller);
+    const stage = this.#enter();
+    const plan = await this.#plan(kind, request, context.caller).catch((error: unknown) => stage.refuse(error));
     const deadline = startDeadline(request.timeout_ms, context);
     const attempts: Attempt[] = [];
     let begun: Begun<Event> | null = null;
     let firstTextMs: number | null = null;
     let heardAt = 0;
+    let sent = 0;
     const end = { isTold: false };
     const over = async (outcome: Outcome['outcome'], finish: FinishEvent | null): Promise<void> => {
       if (end.isTold) return;
@@ -160,8 +170,10 @@ export class Router {
       begun?.engine?.end(outcome === 'ok' ? undefined : outcome);
       trace.ended(finish, attempts.length);
       await this.#observer({ kind, caller: context.caller, provider, model, outcome, firstTextMs, finish, attempts });
+      const cut = finish === null ? cutOf(begun?.start, sent) : {};
+      const { caller } = context;
+      await this.#observer({ kind, caller, provider, model, outcome, firstTextMs, finish, attempts, ...cut });
     };
-    const stage = this.#enter();
     try {
       begun = await this.#attempts.begin({
         kind,
@@ -180,7 +192,7 @@ export class Router {
         if (event.type === 'finish') {
           await over('ok', event);
           this.#attempts.circuit(begun.backend)?.finished();
-        } else if (event.type !== 'start') firstTextMs ??= performance.now() - context.arrivedAt;
+        } else if (event.type !== 'start' && ++sent === 1) firstTextMs = performance.now() - context.arrivedAt;
         yield event;
       }
       if (end.isTold) return;
@@ -198,6 +210,21 @@ export class Router {
       await over('CANCELLED', null);
       stage.leave();
     }
+  }
+
+  /** Rejects with what the caller may not do. */
+  async #plan(kind: Outcome['kind'], request: Parameters<typeof decide>[0], caller: Caller): Promise<Plan> {
+    checkRoute(request.route, caller.scope);
+    const plan = within(await this.#decide(request, caller), caller.scope);
+    // Tokens that are only counted are no usage.
+    if (kind !== 'tokenizing') await this.#options.admitCaller?.(caller);
+    return plan;
+  }
+
+  async #decide(request: Parameters<typeof decide>[0], { limits }: Caller): Promise<Plan> {
+    const { policies, find = notFound } = this.#options;
+    if (limits?.models === undefined) return decide(request, this.#records(), policies?.());
+    return await decideWithin(limits.models, request, { providers: this.#records(), policies: policies?.(), find });
   }
 
   /** Health of every provider, derived from its answers. */
@@ -220,6 +247,11 @@ export class Router {
 
   /** Counts a request: as waiting first, as active once a backend has started on it. */
   #enter(): { taken(taken: boolean): void; leave(): void } {
+  /** Counts a request: as waiting first, as active once a backend has started on it. Throws NOT_READY in a drain. */
+  #enter(): { taken(taken: boolean): void; leave(): void; refuse(error: unknown): never } {
+    if (this.#draining) {
+      throw new SvcError('NOT_READY', 'svc is draining and accepts no new requests', { retryAfterSeconds: 1 });
+    }
     let isTaken = false;
     this.#waiting += 1;
     const taken = (now: boolean): void => {
@@ -228,15 +260,29 @@ export class Router {
       this.#active += now ? 1 : -1;
       this.#waiting += now ? -1 : 1;
     };
+    const leave = (): void => {
+      taken(false);
+      this.#waiting -= 1;
+      if (this.#active + this.#waiting === 0) for (const resolve of this.#idleListeners.splice(0)) resolve();
+    };
     return {
       taken,
-      leave: () => {
-        taken(false);
-        this.#waiting -= 1;
-        if (this.#active + this.#waiting === 0) for (const resolve of this.#idleListeners.splice(0)) resolve();
+      leave,
+      refuse: (error) => {
+        leave();
+        throw error;
       },
     };
   }
+}
+
+/** Usage of an answer that was cut off after `sent` events. */
+function cutOf(start: StartEvent | undefined, sent: number): Pick<Outcome, 'cut'> {
+  return sent === 0 ? {} : { cut: { input_tokens: start?.input_tokens ?? null, output_tokens: sent } };
+}
+
+function notFound(): Promise<never> {
+  return Promise.reject(new SvcError('MODEL_NOT_FOUND', 'there are no models'));
 }
 
 type Routed = Pick<GenerateRequest, 'model' | 'route' | 'timeout_ms'>;

@@ -1,22 +1,30 @@
 /** What the ledger keeps of an answer. */
 import type { Caller } from '../protocol/caller.ts';
 import type { FinishEvent } from '../protocol/generate.ts';
+import { hasQuota } from '../protocol/keys.ts';
+import type { Budgets } from './budgets.ts';
 import type { AnsweredLine } from './ledger.ts';
+import type { Quotas } from './quotas.ts';
 
 /** The parts of the router's outcome that the ledger reads. */
-interface Answered extends Pick<AnsweredLine, 'provider' | 'model' | 'outcome'> {
+export interface Answered extends Pick<AnsweredLine, 'provider' | 'model' | 'outcome'> {
   readonly kind: 'generation' | 'embedding' | 'reranking' | 'tokenizing';
   readonly caller: Caller;
   readonly finish: FinishEvent | null;
+  readonly cut?: { readonly input_tokens: number | null; readonly output_tokens: number };
 }
 
 /** Tokens that are only counted are no usage. */
 export function usageOf(answered: Answered): Omit<AnsweredLine, 'event' | 'at'> {
-  const { kind, provider, caller, model, outcome, finish } = answered;
-  const {
-    input_tokens = null,
-    cached_tokens = null,
-    output_tokens = null,
-  } = (kind === 'tokenizing' ? null : finish?.usage) ?? {};
+  const { kind, provider, caller, model, outcome, finish, cut } = answered;
+  const counted = kind === 'tokenizing' ? null : (finish?.usage ?? (cut && { ...cut, cached_tokens: null }));
+  const { input_tokens = null, cached_tokens = null, output_tokens = null } = counted ?? {};
   return { provider, key: caller.name, model, outcome, input_tokens, cached_tokens, output_tokens };
+}
+
+/** Counts an answer in the ledger, for the budget of its provider and the quota of its caller. Never rejects. */
+export async function countAnswer(answered: Answered, budgets: Budgets, quotas: Quotas): Promise<void> {
+  const usage = usageOf(answered);
+  quotas.answered(usage);
+  await budgets.answered(usage, hasQuota(answered.caller.limits ?? {}));
 }

@@ -101,12 +101,12 @@ export class Budgets {
 
   /**
    * Counts an answer. Never rejects: an answer that cannot be counted is still delivered. Resolves at once for a
-   * provider without a budget, else when the line is written, at most a second later.
+   * provider without a budget, unless the caller's key `hasQuota`; else when the line is written, at most a second later.
    */
-  async answered(answer: Omit<AnsweredLine, 'event' | 'at'>): Promise<void> {
+  async answered(answer: Omit<AnsweredLine, 'event' | 'at'>, hasQuota = false): Promise<void> {
     const counted = this.#count({ event: 'answered', at: this.#at(), ...answer });
     const { requestsPerDay, tokensPerDay } = this.#options.budgetOf(answer.provider);
-    if (requestsPerDay === null && tokensPerDay === null) return;
+    if (requestsPerDay === null && tokensPerDay === null && !hasQuota) return;
     await within(ANSWER_WAITS_MS, counted);
   }
 

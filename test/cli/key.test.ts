@@ -25,16 +25,14 @@ test('add prints the key once, on standard output; list never does; rm removes i
   const json = JSON.parse((await run('key', 'add', 'deploy', '--scope', 'admin', '--json')).stdout) as {
     [field: string]: string;
   };
-  assert.equal(Object.keys(json), ['name', 'scope', 'created_at', 'key']);
+  const shown = ['name', 'scope', 'models', 'tokens_per_day', 'tokens_per_month', 'expires_at', 'created_at'];
+  assert.equal(Object.keys(json), [...shown, 'key']);
   assert.equal([json['name'], json['scope']], ['deploy', 'admin']);
 
   const list = await run('key', 'list');
   assert.match(list.stdout, /laptop +inference/);
   const { keys } = JSON.parse((await run('key', 'list', '--json')).stdout) as { keys: Record<string, string>[] };
-  assert.equal(keys.map(Object.keys), [
-    ['name', 'scope', 'created_at'],
-    ['name', 'scope', 'created_at'],
-  ]);
+  assert.equal(keys.map(Object.keys), [shown, shown]);
   for (const key of [added.stdout.trim(), String(json['key'])]) {
     assert.not.ok(list.stdout.includes(key));
     for (const file of readdirSync(home.dir, { recursive: true, withFileTypes: true })) {
@@ -46,6 +44,36 @@ test('add prints the key once, on standard output; list never does; rm removes i
   const last = await run('key', 'rm', 'deploy');
   assert.match(last.stderr, /no key is left/);
   assert.equal(JSON.parse((await run('key', 'list', '--json')).stdout), { keys: [] });
+});
+
+test('limits are set at once, and shown', async ({ run }) => {
+  const flags = ['--models', 'tiny, openai/gpt-5', '--models', 'smart,tiny', '--tokens-per-day', '1000'];
+  const added = await run('key', 'add', 'guest', ...flags, '--tokens-per-month', '20000', '--expires', '30d');
+  assert.is(added.code, 0, added.stderr);
+  const { keys } = JSON.parse((await run('key', 'list', '--json')).stdout) as { keys: Record<string, unknown>[] };
+  const { expires_at, created_at, ...limits } = keys[0] ?? {};
+  assert.equal(limits, {
+    name: 'guest',
+    scope: 'inference',
+    models: ['tiny', 'openai/gpt-5', 'smart'],
+    tokens_per_day: 1000,
+    tokens_per_month: 20_000,
+  });
+  const days = (Date.parse(String(expires_at)) - Date.parse(String(created_at))) / 86_400_000;
+  assert.ok(Math.abs(days - 30) < 0.01, String(days));
+  const table = (await run('key', 'list')).stdout;
+  assert.match(table, /guest +inference +tiny, openai\/gpt-5, smart +1,?000 +20,?000 +/);
+
+  for (const wrong of [
+    ['--models', 'a,,b'],
+    ['--models', ''],
+    ['--tokens-per-day', '0'],
+    ['--tokens-per-month', '1.5'],
+    ['--expires', 'tomorrow'],
+    ['--expires', '2020-01-31'],
+    ['--expires', '2027-02-31T99:00Z'],
+  ])
+    assert.is((await run('key', 'add', 'wrong', ...wrong)).code, 2, wrong.join(' '));
 });
 
 test('wrong usage has its exit codes', async ({ run }) => {

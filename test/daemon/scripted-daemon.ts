@@ -18,7 +18,9 @@ import { LogFile } from '../../src/log/log-file.ts';
 import { createLogger, StderrLog, Tee } from '../../src/log/log.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { CheckStatus, LoadedModelHealth, ModelRecord } from '../../src/protocol/records.ts';
+import { countAnswer } from '../../src/usage/answered.ts';
 import { Budgets } from '../../src/usage/budgets.ts';
+import { Quotas } from '../../src/usage/quotas.ts';
 import { ProviderKeys } from '../../src/providers/provider-keys.ts';
 import { Router } from '../../src/routing/router.ts';
 import { FINISH, LOCAL, START, TINY, text } from '../http/scripted.ts';
@@ -108,6 +110,12 @@ async function main(): Promise<number> {
     },
     log,
   });
+  const budgets = new Budgets({
+    dir: paths.stateDir,
+    budgetOf: () => ({ requestsPerDay: null, tokensPerDay: null }),
+    onFailure: () => undefined,
+  });
+  const quotas = new Quotas({ dir: paths.stateDir, trouble: () => budgets.trouble });
   const daemon = new Daemon({
     mode: 'foreground',
     paths,
@@ -120,12 +128,14 @@ async function main(): Promise<number> {
     local,
     backends,
     providers,
-    router: new Router(backends),
-    budgets: new Budgets({
-      dir: paths.stateDir,
-      budgetOf: () => ({ requestsPerDay: null, tokensPerDay: null }),
-      onFailure: () => undefined,
+    router: new Router(backends, {
+      admitCaller: (caller) => quotas.admit(caller),
+      find: (name = TINY.id) =>
+        name === TINY.id
+          ? Promise.resolve(TINY)
+          : Promise.reject(new SvcError('MODEL_NOT_FOUND', `no model is named '${name}'`)),
     }),
+    countAnswer: (outcome) => countAnswer(outcome, budgets, quotas),
     fileTroubles: () => [],
     onPrefixBytes: () => undefined,
     onModelNames: () => undefined,

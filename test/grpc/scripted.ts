@@ -26,14 +26,19 @@ export interface TestClient {
   close(): void;
 }
 
-/** Connects a client. `service` is a full name such as `svc.v1.Runtime`; `method` is `Service/Name`. */
-export function connectTo(address: string, authority?: string): TestClient {
+/** Connects a client, which sends `key`. `service` is a full name such as `svc.v1.Runtime`; `method` is `Service/Name`. */
+export function connectTo(address: string, authority?: string, key?: string): TestClient {
   const client = new Client(address, credentials.createInsecure(), {
     'grpc.enable_http_proxy': 0,
     // A separate connection for each client.
     'grpc.use_local_subchannel_pool': 1,
     ...given({ 'grpc.default_authority': authority }),
   });
+  const metadata = (): Metadata => {
+    const sent = new Metadata();
+    if (key !== undefined) sent.set('authorization', `Bearer ${key}`);
+    return sent;
+  };
   const find = (method: string) => {
     const [service = '', name = ''] = method.split('/');
     return definitions.service(`svc.v1.${service}`)[name]!;
@@ -48,7 +53,7 @@ export function connectTo(address: string, authority?: string): TestClient {
           requestSerialize,
           responseDeserialize,
           request,
-          new Metadata(),
+          metadata(),
           options,
           (error, message) => {
             if (error === null) resolve(message);
@@ -60,14 +65,7 @@ export function connectTo(address: string, authority?: string): TestClient {
     },
     stream: (method, request = {}, options = {}) => {
       const { path, requestSerialize, responseDeserialize } = find(method);
-      return client.makeServerStreamRequest(
-        path,
-        requestSerialize,
-        responseDeserialize,
-        request,
-        new Metadata(),
-        options,
-      );
+      return client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, metadata(), options);
     },
     close: () => client.close(),
   };

@@ -12,13 +12,14 @@ export const spec = {
   summary: 'Show requests and tokens by day, provider and model',
   flags: {
     days: { kind: 'count', value: 'N', default: '30', summary: 'the last N days, in UTC' },
-    'by-key': { kind: 'switch', summary: 'group by API key, too' },
+    by: { kind: 'choice', choices: ['key'], summary: 'key: group by API key, too' },
     json: jsonFlag,
   },
-  examples: ['svc usage', 'svc usage --days 1', 'svc usage --by-key', 'svc usage --json'],
+  examples: ['svc usage', 'svc usage --days 1', 'svc usage --by key', 'svc usage --json'],
 } as const satisfies Spec;
 
-export const run: Run<typeof spec> = async ({ days, json, 'by-key': byKey }) => {
+export const run: Run<typeof spec> = async ({ days, json, by }) => {
+  const byKey = by === 'key';
   const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10);
   const usage = await summarise(readUsage(resolvePaths().stateDir, from), { byKey });
   const rows = usage.map((row) => [

@@ -1,7 +1,7 @@
 /** svc.v1.Runtime: the records of the other listeners, as messages with the same field names. */
 import { once } from 'node:events';
 import { SvcError } from '../../protocol/errors.ts';
-import { healthFor } from '../withhold.ts';
+import { healthFor, modelsFor } from '../withhold.ts';
 import type { Services } from '../services.ts';
 import type { Calls, StreamCall, StreamHandler, UnaryHandler } from './calls.ts';
 
@@ -9,7 +9,7 @@ export function runtime(calls: Calls, services: Services): Record<string, UnaryH
   return {
     GetHealth: calls.unary(({ caller }) => healthFor(services.health(), caller)),
     WatchHealth: calls.stream((call) => watchHealth(call, services, calls.closing)),
-    ListModels: calls.unary(async () => ({ models: await services.models() })),
+    ListModels: calls.unary(async ({ caller }) => ({ models: modelsFor(await services.models(), caller) })),
     ListProviders: calls.unary(() => ({ providers: services.providers() })),
   };
 }

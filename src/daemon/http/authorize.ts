@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { given } from '../../protocol/given.ts';
 import { networkOf } from '../../net/ip-address.ts';
 import { allows, type KeyScope } from '../../protocol/keys.ts';
 import type { Access } from '../services.ts';
@@ -33,11 +34,15 @@ export async function authorize(
   const admission = await access.admit(req.socket.localAddress, keys);
   if (admission === null) {
     if (needed === 'probe') return null;
-    throw new SvcError('UNAUTHORIZED', keys.length === 0 ? 'an API key is needed' : 'the API key is not a known one', {
-      hint: 'send `Authorization: Bearer KEY` or `x-api-key: KEY`; on the machine itself `svc key add NAME` makes one',
-    });
+    throw new SvcError(
+      'UNAUTHORIZED',
+      keys.length === 0 ? 'an API key is needed' : 'the API key is not a known one, or has expired',
+      {
+        hint: 'send `Authorization: Bearer KEY` or `x-api-key: KEY`; on the machine itself `svc key add NAME` makes one',
+      },
+    );
   }
-  const { key: name } = admission;
+  const { key: name, limits } = admission;
   const isPageLimit = !allows(page, admission.scope);
   const scope = isPageLimit ? page : admission.scope;
   if (needed === 'admin_key' && name === null) {
@@ -56,7 +61,7 @@ export async function authorize(
   }
   const { remoteAddress } = req.socket;
   const address = remoteAddress === undefined ? null : networkOf(remoteAddress);
-  return { kind: name === null ? 'address' : 'key', name, address, scope };
+  return { kind: name === null ? 'address' : 'key', name, address, scope, ...given({ limits }) };
 }
 
 /** OpenAI's clients send `authorization`, Anthropic's either header. */

@@ -126,8 +126,8 @@ export class Reply {
       res.setHeader('retry-after', String(Math.ceil(error.retryAfterSeconds ?? RETRY_AFTER_SECONDS)));
     }
     if (error.code === 'UNAUTHORIZED') res.setHeader('www-authenticate', 'Bearer');
-    // OpenAI's and Anthropic's clients retry every 5xx unless this header forbids it.
-    if (http >= 500 && !error.retryable) res.setHeader('x-should-retry', 'false');
+    // OpenAI's and Anthropic's clients retry every 429 and 5xx unless this header forbids it.
+    if ((http >= 500 || http === 429) && !error.retryable) res.setHeader('x-should-retry', 'false');
     this.json(http, this.#encode(error));
   }
 

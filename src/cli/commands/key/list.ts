@@ -1,8 +1,9 @@
 import { readKeyFile } from '../../../home/key-file.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { table } from '../../terminal/format.ts';
+import { count, table, text } from '../../terminal/format.ts';
 import { printResult } from '../../terminal/output.ts';
+import { shownKey } from './shown.ts';
 
 export const spec = {
   summary: 'List the API keys',
@@ -11,7 +12,16 @@ export const spec = {
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = ({ json }) => {
-  const keys = readKeyFile(resolvePaths().keyFile).map(({ sha256: _, ...key }) => key);
-  const rows = keys.map((key) => [key.name, key.scope, key.created_at]);
-  printResult(json, { keys }, table([['NAME', 'SCOPE', 'CREATED'], ...rows]));
+  const keys = readKeyFile(resolvePaths().keyFile).map(shownKey);
+  const rows = keys.map((key) => [
+    key.name,
+    key.scope,
+    text(key.models?.join(', ') ?? null),
+    count(key.tokens_per_day),
+    count(key.tokens_per_month),
+    text(key.expires_at),
+    key.created_at,
+  ]);
+  const titles = ['NAME', 'SCOPE', 'MODELS', 'TOKENS/DAY', 'TOKENS/MONTH', 'EXPIRES', 'CREATED'];
+  printResult(json, { keys }, table([titles, ...rows]));
 };

@@ -11,6 +11,7 @@ import {
   toVersion,
 } from '../../../protocol/ollama/models.ts';
 import { ndjsonLine } from '../../../protocol/ndjson.ts';
+import { modelsFor } from '../../withhold.ts';
 import { readJson } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
 import { LINES } from './lines.ts';
@@ -28,10 +29,12 @@ export function ollamaVersion({ services, reply }: Exchange): void {
 
 export async function ollamaTags(exchange: Exchange): Promise<void> {
   exchange.reply.json(200, toTags(await listedModels(exchange)));
+export async function ollamaTags({ services, reply, caller }: Exchange): Promise<void> {
+  reply.json(200, toTags(modelsFor(await services.models(), caller)));
 }
 
-export async function ollamaPs({ services, reply }: Exchange): Promise<void> {
-  reply.json(200, toRunning(await services.models(), Date.now()));
+export async function ollamaPs({ services, reply, caller }: Exchange): Promise<void> {
+  reply.json(200, toRunning(modelsFor(await services.models(), caller), Date.now()));
 }
 
 export async function ollamaShow(exchange: Exchange): Promise<void> {
@@ -39,18 +42,20 @@ export async function ollamaShow(exchange: Exchange): Promise<void> {
   const model = await listedOf(exchange, parseModelName(await readJson(exchange)));
   const { record } = model;
   reply.json(200, toShown(model, record === null ? describedByName(model) : await services.shelf.describe(record)));
+  const record = await recordOf(exchange, parseModelName(await readJson(exchange)));
+  reply.json(200, toShown(record, await services.shelf.describe(record)));
 }
 
 export async function ollamaCopy(exchange: Exchange): Promise<void> {
   const { services, reply } = exchange;
   const { source, destination } = parseCopy(await readJson(exchange));
-  await services.shelf.copy(await recordOf(services, source), destination);
+  await services.shelf.copy(await recordOf(exchange, source), destination);
   reply.text(200, '');
 }
 
 export async function ollamaDelete(exchange: Exchange): Promise<void> {
   const { services, reply } = exchange;
-  await services.shelf.remove(await recordOf(services, parseModelName(await readJson(exchange))));
+  await services.shelf.remove(await recordOf(exchange, parseModelName(await readJson(exchange))));
   reply.text(200, '');
 }
 
@@ -58,7 +63,7 @@ export async function ollamaCreate(exchange: Exchange): Promise<void> {
   const { services, reply } = exchange;
   const { model, from, system, parameters, stream } = parseCreate(await readJson(exchange));
   const settings = { parameters, ...given({ system: system === '' ? undefined : system }) };
-  const skipped = await services.shelf.create(model, await recordOf(services, from), settings);
+  const skipped = await services.shelf.create(model, await recordOf(exchange, from), settings);
   if (!stream) {
     reply.json(200, { status: 'success' });
     return;

@@ -7,10 +7,14 @@ import type { ModelRecord } from '../../../protocol/records.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Services } from '../../services.ts';
 import { listedModels } from '../openai/models.ts';
+import { modelsFor } from '../../withhold.ts';
 
 /** Resolves with the record of an installed model. Throws MODEL_NOT_FOUND. */
-export async function recordOf(services: Services, typed: string): Promise<ModelRecord> {
-  const found = findModel(typed, await services.models());
+export async function recordOf(
+  { services, caller }: Pick<Exchange, 'services' | 'caller'>,
+  typed: string,
+): Promise<ModelRecord> {
+  const found = findModel(typed, modelsFor(await services.models(), caller));
   if (found !== undefined) return found;
   throw notFound(typed);
 }
@@ -52,6 +56,7 @@ export async function loadOrUnload(
   const listed = findModel(typed, await listedModels(exchange));
   if (listed !== undefined && listed.record === null) return keepAliveSeconds === 0 ? 'unload' : 'load';
   const { id } = await recordOf(services, typed);
+  const { id } = await recordOf(exchange, typed);
   const isAdmin = caller?.scope === 'admin';
   if (keepAliveSeconds !== 0) {
     const wishes = { briefly: true, ...given({ keep_alive_seconds: isAdmin ? keepAliveSeconds : undefined }) };
