@@ -72,7 +72,7 @@ const FORECAST = {
 async function streamFailure(params) {
   let error;
   const { stream } = streamText({ ...params, onError: (event) => (error = event.error) });
-  for await (const _ of stream);
+  await svc.drain(stream[Symbol.asyncIterator]());
   return error;
 }
 

@@ -65,9 +65,12 @@ export async function assertAbortStops(begin, isHeld = true) {
 export async function begun(stream) {
   const pieces = stream[Symbol.asyncIterator]();
   await pieces.next();
-  return async () => {
-    while (!(await pieces.next()).done);
-  };
+  return () => drain(pieces);
+}
+
+/** Reads an iterator, or all that is left of it, to its end. */
+export async function drain(pieces) {
+  while (!(await pieces.next()).done);
 }
 
 /** Returns what the work is refused with. */

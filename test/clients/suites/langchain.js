@@ -113,9 +113,7 @@ function troubles(test, few, make, looksAtPieces) {
       [make({ model: 'plain' }, 'wrong'), svc.QUESTION, 401, /key/],
     ];
     for (const [model, question, status, message] of cases) {
-      const streamed = async () => {
-        for await (const _ of await model.stream(question));
-      };
+      const streamed = async () => svc.drain((await model.stream(question))[Symbol.asyncIterator]());
       for (const ask of [() => model.invoke(question), streamed]) {
         const error = await svc.failureOf(ask());
         assert.is(error.status ?? error.status_code ?? error.cause?.status, status, String(error));
