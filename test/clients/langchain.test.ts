@@ -1,0 +1,4 @@
+/** LangChain's clients of OpenAI (both APIs), Anthropic and Ollama. */
+import { runClientSuite } from './client-suite.ts';
+
+runClientSuite('langchain');

@@ -1,0 +1,143 @@
+/** LangChain's clients: of OpenAI (both APIs), Anthropic and Ollama. */
+import { ChatAnthropic } from '@langchain/anthropic';
+import { AIMessage, HumanMessage, ToolMessage } from '@langchain/core/messages';
+import { ChatOllama, OllamaEmbeddings } from '@langchain/ollama';
+import { ChatOpenAI, OpenAIEmbeddings } from '@langchain/openai';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import * as svc from './daemon.js';
+
+const openai = (apiKey) => ({ apiKey, configuration: { baseURL: `${svc.URL}/v1` }, maxRetries: 0 });
+const ollama = (key) => ({ baseUrl: svc.URL, headers: { authorization: `Bearer ${key}` }, maxRetries: 0 });
+
+/** `make(settings, key)` returns a chat model; `limit`: the name of its setting for the output's length. */
+const CLIENTS = {
+  '@langchain/openai, chat': {
+    make: (settings, key = svc.KEY) => new ChatOpenAI({ ...openai(key), useResponsesApi: false, ...settings }),
+    limit: 'maxTokens',
+    embeddings: new OpenAIEmbeddings({ ...openai(svc.KEY), model: 'vectors' }),
+    forced: { tool_choice: 'forecast', parallel_tool_calls: false },
+  },
+  '@langchain/openai, responses': {
+    make: (settings, key = svc.KEY) => new ChatOpenAI({ ...openai(key), useResponsesApi: true, ...settings }),
+    limit: 'maxTokens',
+    forced: { tool_choice: 'forecast', parallel_tool_calls: false },
+  },
+  '@langchain/anthropic': {
+    make: (settings, apiKey = svc.KEY) =>
+      new ChatAnthropic({ apiKey, anthropicApiUrl: svc.URL, maxRetries: 0, ...settings }),
+    limit: 'maxTokens',
+    // It turns the values of an enum into a description, so only its forced call is bounded.
+    structured: ['caller', 'functionCalling'],
+    forced: { tool_choice: { type: 'tool', name: 'forecast', disable_parallel_tool_use: true } },
+  },
+  '@langchain/ollama': {
+    make: (settings, key = svc.KEY) => new ChatOllama({ ...ollama(key), ...settings }),
+    limit: 'numPredict',
+    looksAtPieces: true,
+    embeddings: new OllamaEmbeddings({ ...ollama(svc.KEY), model: 'vectors' }),
+  },
+};
+
+const FORECAST = { name: 'forecast', description: 'Forecasts the weather', schema: svc.SCHEMA };
+
+function answers(test, few, [name, method]) {
+  test('text, whole and streamed', async () => {
+    const model = few({ model: 'plain' });
+    const whole = await model.invoke(svc.QUESTION);
+    assert.ok(whole.text.length > 0);
+    assert.is(whole.usage_metadata.output_tokens, 30);
+    let joined = '';
+    let usage;
+    for await (const piece of await model.stream(svc.QUESTION)) {
+      joined += piece.text;
+      usage = piece.usage_metadata ?? usage;
+    }
+    assert.is(joined, whole.text);
+    assert.ok(usage.output_tokens > 0);
+  });
+
+  test('structured output', async () => {
+    const model = few({ model: name }, 200);
+    svc.assertFits(await model.withStructuredOutput(svc.SCHEMA, { method }).invoke(svc.QUESTION));
+  });
+
+  test('a picture is seen', async () => {
+    const model = few({ model: 'sees' });
+    const content = [
+      { type: 'text', text: svc.QUESTION },
+      { type: 'image_url', image_url: { url: svc.PICTURE_URL } },
+    ];
+    const blind = await model.invoke(svc.QUESTION);
+    const seen = await model.invoke([new HumanMessage({ content })]);
+    assert.ok(seen.usage_metadata.input_tokens > blind.usage_metadata.input_tokens + 3);
+  });
+}
+
+function tools(test, few, forced) {
+  test('a call, its result, the answer', async () => {
+    const model = few({ model: 'caller' }, 200);
+    const tool = { type: 'function', function: { ...FORECAST, parameters: svc.SCHEMA } };
+    let asked = new AIMessage({
+      content: '',
+      tool_calls: [{ id: 'call1', name: 'forecast', args: { city: 'Oslo', days: 1 } }],
+    });
+    if (forced !== undefined) {
+      const bound = model.bindTools([tool], forced);
+      asked = await bound.invoke(svc.QUESTION);
+      svc.assertFits(asked.tool_calls[0].args);
+      let streamed;
+      for await (const piece of await bound.stream(svc.QUESTION)) streamed = streamed?.concat(piece) ?? piece;
+      assert.equal(streamed.tool_calls[0].args, asked.tool_calls[0].args);
+    }
+    const result = new ToolMessage({ content: 'It rained.', tool_call_id: asked.tool_calls[0].id, name: 'forecast' });
+    const turns = [new HumanMessage(svc.QUESTION), asked, result];
+    const answer = await few({ model: 'caller' }).bindTools([tool]).invoke(turns);
+    assert.ok(answer.text.length > 0 || answer.tool_calls.length > 0);
+  });
+}
+
+function troubles(test, few, make, looksAtPieces) {
+  test('an abort stops the generation', async () => {
+    await svc.assertAbortStops(
+      async (signal) => svc.begun(await few({ model: 'plain' }, 5000).stream(svc.QUESTION, { signal })),
+      !looksAtPieces,
+    );
+  });
+
+  test('errors have their status', async () => {
+    const cases = [
+      [few({ model: 'huge' }), svc.QUESTION, 404, /huge/],
+      [few({ model: 'plain', temperature: -1 }), svc.QUESTION, 400, /temperature/],
+      [few({ model: 'plain' }), svc.LONG, 413, /\d{4,}/],
+      [make({ model: 'plain' }, 'wrong'), svc.QUESTION, 401, /key/],
+    ];
+    for (const [model, question, status, message] of cases) {
+      const streamed = async () => svc.drain((await model.stream(question))[Symbol.asyncIterator]());
+      for (const ask of [() => model.invoke(question), streamed]) {
+        const error = await svc.failureOf(ask());
+        assert.is(error.status ?? error.status_code ?? error.cause?.status, status, String(error));
+        assert.match(String(error.message), message);
+      }
+    }
+  });
+}
+
+for (const [name, client] of Object.entries(CLIENTS)) {
+  const { make, limit, embeddings, forced, looksAtPieces = false } = client;
+  const test = suite(name);
+  const few = (settings, tokens = 30) => make({ temperature: 0, [limit]: tokens, ...settings });
+  answers(test, few, client.structured ?? ['plain', 'jsonSchema']);
+  tools(test, few, forced);
+  troubles(test, few, make, looksAtPieces);
+  if (embeddings !== undefined) {
+    test('embeddings', async () => {
+      const vectors = await embeddings.embedDocuments(['rain', 'sun']);
+      assert.equal(
+        vectors.map((vector) => vector.length),
+        [64, 64],
+      );
+    });
+  }
+  test.run();
+}
