@@ -46,8 +46,6 @@ import { responseStoreOf } from '../responses/configured.ts';
 import { BackgroundResponses } from '../responses/background/background.ts';
 import type { ResponseStore } from '../responses/response-store.ts';
 import { tracesOf, type Traces } from '../traces/configured.ts';
-import { usageOf } from '../usage/answered.ts';
-import type { Budgets } from '../usage/budgets.ts';
 import { Checks, type Store } from './checks.ts';
 import { Conditions, type ConditionWriter } from './conditions.ts';
 import { OwnDaemonFile } from './daemon-file.ts';

@@ -9,9 +9,8 @@ import type {
   ReadyRecord,
   StatusRecord,
 } from '../protocol/records.ts';
-import type { KeyScope } from '../protocol/keys.ts';
-import type { ListedModel } from '../protocol/model/listed.ts';
 import type { KeyLimits, KeyScope } from '../protocol/keys.ts';
+import type { ListedModel } from '../protocol/model/listed.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import type { OriginEntry } from '../protocol/origins.ts';
 import type { CreateRequest, ModelDescription } from '../protocol/ollama/models.ts';

@@ -3,7 +3,8 @@
  * not in the list of its API key.
  */
 import type { Caller } from '../protocol/caller.ts';
-import { listsLocal } from '../protocol/keys.ts';
+import { lists, listsLocal } from '../protocol/keys.ts';
+import type { ListedModel } from '../protocol/model/listed.ts';
 import type { HealthRecord, ModelRecord, ReadyRecord } from '../protocol/records.ts';
 
 /** Text that the Kubernetes API server uses for the same purpose. */
@@ -22,6 +23,16 @@ export function readyFor(record: ReadyRecord, caller: Caller | null): ReadyRecor
 export function modelsFor(records: readonly ModelRecord[], caller: Caller | null): readonly ModelRecord[] {
   const models = caller?.limits?.models;
   return models === undefined ? records : records.filter((record) => listsLocal(models, record));
+}
+
+/** The names of models, providers' models and policies that the caller may use. */
+export function listedFor(listed: readonly ListedModel[], caller: Caller | null): readonly ListedModel[] {
+  const models = caller?.limits?.models;
+  return listed.filter((each) =>
+    each.kind === 'local'
+      ? listsLocal(models, each)
+      : lists(models, each.kind === 'provider' ? [each.owner, each.id] : [each.id]),
+  );
 }
 
 export function healthFor(record: HealthRecord, caller: Caller | null): HealthRecord {

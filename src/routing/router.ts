@@ -152,7 +152,6 @@ export class Router {
     ask: Trial<Event>['ask'],
   ): AsyncGenerator<RouteEvent | StartEvent | Event, void> {
     const trace = new AnswerTrace(context.span, kind, request);
-    const plan = this.#plan(request, context.caller);
     const stage = this.#enter();
     const plan = await this.#plan(kind, request, context.caller).catch((error: unknown) => stage.refuse(error));
     const deadline = startDeadline(request.timeout_ms, context);
@@ -169,7 +168,6 @@ export class Router {
       const model = begun?.start.model ?? null;
       begun?.engine?.end(outcome === 'ok' ? undefined : outcome);
       trace.ended(finish, attempts.length);
-      await this.#observer({ kind, caller: context.caller, provider, model, outcome, firstTextMs, finish, attempts });
       const cut = finish === null ? cutOf(begun?.start, sent) : {};
       const { caller } = context;
       await this.#observer({ kind, caller, provider, model, outcome, firstTextMs, finish, attempts, ...cut });
@@ -236,17 +234,6 @@ export class Router {
     return Array.from(this.#backends.values(), (backend) => backend.record());
   }
 
-  /** Throws NOT_READY during a drain, and the errors of a route that the caller may not use. */
-  #plan(request: Parameters<typeof decide>[0], { scope }: Caller): Plan {
-    if (this.#draining) {
-      throw new SvcError('NOT_READY', 'svc is draining and accepts no new requests', { retryAfterSeconds: 1 });
-    }
-    checkRoute(request.route, scope);
-    return within(decide(request, this.#records(), this.#options.policies?.()), scope);
-  }
-
-  /** Counts a request: as waiting first, as active once a backend has started on it. */
-  #enter(): { taken(taken: boolean): void; leave(): void } {
   /** Counts a request: as waiting first, as active once a backend has started on it. Throws NOT_READY in a drain. */
   #enter(): { taken(taken: boolean): void; leave(): void; refuse(error: unknown): never } {
     if (this.#draining) {

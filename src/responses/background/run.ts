@@ -174,7 +174,7 @@ export class BackgroundRun {
     let opening: (RouteEvent | GenerateEvent)[] = [];
     let group: GenerateEvent[] = [];
     for await (const event of this.#events()) {
-      if (event.type === 'finish') return await this.#complete([...opening, ...group], event);
+      if (event.type === 'finish') { await this.#complete([...opening, ...group], event); return; }
       if (!isContent(event)) {
         if (this.#start === null) opening.push(event);
         continue;

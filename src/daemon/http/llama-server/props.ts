@@ -18,7 +18,6 @@ export function llamaHealth({ reply, services }: Exchange): void {
 export async function props(exchange: Exchange): Promise<void> {
   const { query, reply, services } = exchange;
   const model = await listedModel(exchange, query.get('model') ?? 'default', 'model');
-  const model = await installedModel(query.get('model') ?? 'default', exchange, 'model');
   const { version } = services.health();
   const defaults = model.record === null ? null : await services.defaultsOf(model.record);
   reply.json(200, toProps(model, defaults, { slots: services.slots, version }));

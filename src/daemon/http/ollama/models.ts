@@ -29,8 +29,6 @@ export function ollamaVersion({ services, reply }: Exchange): void {
 
 export async function ollamaTags(exchange: Exchange): Promise<void> {
   exchange.reply.json(200, toTags(await listedModels(exchange)));
-export async function ollamaTags({ services, reply, caller }: Exchange): Promise<void> {
-  reply.json(200, toTags(modelsFor(await services.models(), caller)));
 }
 
 export async function ollamaPs({ services, reply, caller }: Exchange): Promise<void> {
@@ -42,8 +40,6 @@ export async function ollamaShow(exchange: Exchange): Promise<void> {
   const model = await listedOf(exchange, parseModelName(await readJson(exchange)));
   const { record } = model;
   reply.json(200, toShown(model, record === null ? describedByName(model) : await services.shelf.describe(record)));
-  const record = await recordOf(exchange, parseModelName(await readJson(exchange)));
-  reply.json(200, toShown(record, await services.shelf.describe(record)));
 }
 
 export async function ollamaCopy(exchange: Exchange): Promise<void> {

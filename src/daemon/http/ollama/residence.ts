@@ -5,7 +5,6 @@ import { findModel, withoutLatest } from '../../../protocol/ollama/names.ts';
 import type { ListedModel } from '../../../protocol/model/listed.ts';
 import type { ModelRecord } from '../../../protocol/records.ts';
 import type { Exchange } from '../exchange.ts';
-import type { Services } from '../../services.ts';
 import { listedModels } from '../openai/models.ts';
 import { modelsFor } from '../../withhold.ts';
 
@@ -55,7 +54,6 @@ export async function loadOrUnload(
   const { services, signal, caller } = exchange;
   const listed = findModel(typed, await listedModels(exchange));
   if (listed !== undefined && listed.record === null) return keepAliveSeconds === 0 ? 'unload' : 'load';
-  const { id } = await recordOf(services, typed);
   const { id } = await recordOf(exchange, typed);
   const isAdmin = caller?.scope === 'admin';
   if (keepAliveSeconds !== 0) {

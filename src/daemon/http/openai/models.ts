@@ -3,18 +3,11 @@ import { SvcError } from '../../../protocol/errors.ts';
 import { given } from '../../../protocol/given.ts';
 import { listedNamed, type ListedModel } from '../../../protocol/model/listed.ts';
 import { toModel } from '../../../protocol/openai/model.ts';
+import { listedFor } from '../../withhold.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 
 export async function listModels(exchange: Exchange): Promise<void> {
   exchange.reply.json(200, { object: 'list', data: (await listedModels(exchange)).map(toModel) });
-import type { ModelRecord } from '../../../protocol/records.ts';
-import { toModel } from '../../../protocol/openai/chat-response.ts';
-import { modelsFor } from '../../withhold.ts';
-import type { Exchange } from '../exchange.ts';
-
-export async function listModels({ services, reply, caller }: Exchange): Promise<void> {
-  const records = modelsFor(await services.models(), caller);
-  reply.json(200, { object: 'list', data: records.map(toModel) });
 }
 
 export async function showModel(exchange: Exchange): Promise<void> {
@@ -23,7 +16,8 @@ export async function showModel(exchange: Exchange): Promise<void> {
 
 /** The names that the caller may use as the model of a request. */
 export async function listedModels(exchange: Exchange): Promise<readonly ListedModel[]> {
-  return await exchange.services.listed(contextOf(exchange).caller.scope);
+  const { caller } = contextOf(exchange);
+  return listedFor(await exchange.services.listed(caller.scope), caller);
 }
 
 /** The model that the path names. Throws MODEL_NOT_FOUND. */
@@ -34,18 +28,6 @@ export async function findModel(exchange: Exchange): Promise<ListedModel> {
 /** `name`: as in listedNamed. `field`: where the request has it, for the error. Throws MODEL_NOT_FOUND. */
 export async function listedModel(exchange: Exchange, name: string, field?: string): Promise<ListedModel> {
   const found = listedNamed(name, await listedModels(exchange));
-/** The model that the path names. Throws MODEL_NOT_FOUND. */
-export async function findModel(exchange: Exchange): Promise<ModelRecord> {
-  return await installedModel(exchange.param, exchange);
-}
-
-/** `name`: as in modelNamed. `field`: where the request has it, for the error. Throws MODEL_NOT_FOUND. */
-export async function installedModel(
-  name: string,
-  { services, caller }: Pick<Exchange, 'services' | 'caller'>,
-  field?: string,
-): Promise<ModelRecord> {
-  const found = modelNamed(name, modelsFor(await services.models(), caller));
   if (found !== undefined) return found;
   throw new SvcError('MODEL_NOT_FOUND', `no model is named '${name}'`, {
     hint: 'see GET /v1/models or `svc model list`',

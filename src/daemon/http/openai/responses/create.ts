@@ -18,7 +18,7 @@ export async function createResponse(exchange: Exchange): Promise<void> {
   const body = await readJson(exchange);
   const call = parseResponses(body);
   refuseFile(call.request);
-  if (call.background) return await createInBackground(exchange, call, body);
+  if (call.background) { await createInBackground(exchange, call, body); return; }
   const run = await Run.of(exchange, call);
   if (call.stream) await run.answerStream();
   else await run.answerWhole();

@@ -12,7 +12,7 @@ export async function showResponse(exchange: Exchange): Promise<void> {
   const { isStream, after } = parseFollowQuery(exchange.query);
   const { response } = await storedOf(exchange);
   const { background } = exchange.services;
-  if (!isStream) return exchange.reply.json(200, background.current(response.id) ?? response);
+  if (!isStream) { exchange.reply.json(200, background.current(response.id) ?? response); return; }
   if (response['background'] !== true) throw invalid('stream', 'is only for responses with background: true');
   await tellEvents(exchange, response.id, after);
 }
@@ -37,7 +37,7 @@ export async function cancelResponse(exchange: Exchange): Promise<void> {
   const { response } = await storedOf(exchange);
   if (response['background'] === true) {
     await exchange.services.background.cancel(response.id);
-    return exchange.reply.json(200, (await storedOf(exchange)).response);
+    exchange.reply.json(200, (await storedOf(exchange)).response); return;
   }
   throw new SvcError('INVALID_REQUEST', 'only a response with background: true can be cancelled', {
     hint: 'close the connection of a response to stop it',
