@@ -110,7 +110,6 @@ class LlamaTextEngine final : public TextEngine {
     submission.scope.salt = adapters_.Salt(key_, submission.scope.salt, submission.adapters);
     submission.stop = std::move(request.stop);
     submission.repetition_guard = request.repetition_guard;
-    if (request.continuation) submission.sampled = request.continuation->tokens;
     std::shared_ptr<const AnswerFormat> format;  // null: a raw prompt
     const Status read = request.messages.empty() ? ReadText(request, &submission)
                                                  : ReadChat(request, &submission, &format);
@@ -128,12 +127,9 @@ class LlamaTextEngine final : public TextEngine {
     submission.reader = std::move(rules.value().reader);
     submission.spelled = std::move(rules.value().spelled);
     const std::vector<Token> seen = WithoutMedia(submission.prompt);
-    std::optional<std::uint32_t> seed_of_places;
-    if (request.continuation) seed_of_places = request.continuation->seed;
     SamplerOptions options{.params = request.sampling,
                            .prompt = seen,
                            .constraint = std::move(rules.value().constraint),
-                           .seed_of_places = seed_of_places,
                            .logprobs = request.logprobs,
                            .piece = [this](Token token) { return model().Piece(token, true); }};
     Result<std::unique_ptr<Sampler>> sampler = NewSampler(model().vocab(), std::move(options));

@@ -21,11 +21,8 @@ import type { ListedModel } from '../protocol/model/listed.ts';
 import type { OriginEntry } from '../protocol/origins.ts';
 import type { ModelNames } from '../protocol/model/settings.ts';
 import type {
-  CheckStatus,
   ConditionName,
-  DeviceRecord,
   HealthRecord,
-  LoadedModelHealth,
   ModelRecord,
   ProviderRecord,
   ReadyRecord,
@@ -43,7 +40,6 @@ import type {
 import { listModels } from '../routing/listed.ts';
 import type { Outcome, Router } from '../routing/router.ts';
 import { responseStoreOf } from '../responses/configured.ts';
-import { BackgroundResponses } from '../responses/background/background.ts';
 import type { ResponseStore } from '../responses/response-store.ts';
 import { tracesOf, type Traces } from '../traces/configured.ts';
 import { Checks, type Store } from './checks.ts';
@@ -61,30 +57,14 @@ import { listen } from './listeners.ts';
 import { becomeTheDaemon, bindAgain } from './lock.ts';
 import { Metrics } from './metrics.ts';
 import { DefaultModel } from './models/default-model.ts';
+import type { LocalEngines } from './models/local-engines.ts';
 import { Shelf, type ShelfOptions } from './models/shelf.ts';
 import { Monitor } from './monitor.ts';
 import { conditionOf, recordsOf, type CloudProviders } from './providers.ts';
 import { Reloader } from './reload.ts';
 import { FailureLog } from './request-log.ts';
-import type { EngineProcess } from './resources.ts';
 import type { ServiceManager } from './service-manager.ts';
 import type { Services } from './services.ts';
-
-/** The backend of this machine: a Backend that also manages engines and models. */
-export interface LocalEngines extends Backend {
-  /** Answers that an engine computes at the same time. */
-  readonly slots: number;
-  models(): Promise<readonly ModelRecord[]>;
-  load(model: string, signal: AbortSignal, wishes?: LoadWishes): AsyncIterable<LoadEvent>;
-  unload(model: string): Promise<void>;
-  loadedModels(): readonly LoadedModelHealth[];
-  engineProcesses(): readonly EngineProcess[];
-  /** Devices of this machine, as engines see them. */
-  devices(): readonly DeviceRecord[];
-  /** Totals since the daemon started. */
-  engineCounts(): { readonly crashes: number; readonly restarts: number };
-  engineStatus(): { readonly status: CheckStatus; readonly reason: string };
-}
 
 export interface DaemonParts {
   readonly mode: DaemonFile['mode'];
@@ -130,7 +110,6 @@ export class Daemon implements Services {
   readonly failures: FailureLog;
   readonly router: Router;
   readonly responses: ResponseStore;
-  readonly background: BackgroundResponses;
   readonly healthFeed = new HealthFeed();
   readonly access: Keys;
   readonly metrics: Metrics;
@@ -152,11 +131,6 @@ export class Daemon implements Services {
     this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log);
     this.responses = responseStoreOf(config.responses, paths, log);
     this.tracer = tracesOf(config.traces, log);
-    this.background = new BackgroundResponses({
-      store: this.responses,
-      route: (request, context) => router.route(request, context),
-      warn: (what, error) => log.warn({ err: error }, `a background response ${what}`),
-    });
     this.#identity = {
       pid: process.pid,
       mode,
@@ -170,18 +144,7 @@ export class Daemon implements Services {
     };
     this.#conditions = new Conditions(log, undefined, () => this.healthFeed.changed());
     this.#engine = this.#conditions.writer('engine');
-    this.#reloader = new Reloader({
-      paths,
-      config,
-      condition: this.#conditions.writer('config'),
-      log,
-      apply: (changed) => {
-        parts.providers.apply(changed);
-        parts.onPrefixBytes(changed.engine.prefix_disk_bytes);
-        parts.onModelNames(modelNamesIn(changed.models));
-        this.healthFeed.changed();
-      },
-    });
+    this.#reloader = this.#createReloader();
     this.#defaultModel = this.#createDefaultModel();
     this.#monitor = this.#createMonitor();
     this.metrics = new Metrics({
@@ -212,6 +175,22 @@ export class Daemon implements Services {
   async #answered(outcome: Outcome): Promise<void> {
     this.metrics.answerEnded(outcome);
     await this.#parts.countAnswer(outcome);
+  }
+
+  #createReloader(): Reloader {
+    const parts = this.#parts;
+    return new Reloader({
+      paths: parts.paths,
+      config: parts.config,
+      condition: this.#conditions.writer('config'),
+      log: parts.log,
+      apply: (changed) => {
+        parts.providers.apply(changed);
+        parts.onPrefixBytes(changed.engine.prefix_disk_bytes);
+        parts.onModelNames(modelNamesIn(changed.models));
+        this.healthFeed.changed();
+      },
+    });
   }
 
   #createDefaultModel(): DefaultModel {
@@ -259,7 +238,7 @@ export class Daemon implements Services {
         .catch(() => undefined);
     };
     inBackground(log, 'startup', this.#begin(file));
-    inBackground(log, 'going on with background responses', this.background.recover());
+    inBackground(log, 'opening the stored responses', this.responses.open());
 
     const cause = await lifecycle.stopping;
     serviceManager?.stopping();
@@ -458,8 +437,6 @@ export class Daemon implements Services {
     const { router, backends, providers, lifecycle, log } = this.#parts;
     this.#conditions.enter('stopping', reason);
     this.#ending.abort(new SvcError('NOT_READY', 'svc is stopping'));
-    // They go on when svc starts again.
-    await this.background.suspend();
     await drain({
       router,
       backends: [...backends.values(), ...providers.retiring],

@@ -223,8 +223,6 @@ export interface EngineOutput {
   readonly tool_calls?: readonly NativeToolCallPart[];
   /** For the tokens that begin in `text`. */
   readonly logprobs?: readonly (NativeLogprob & { readonly top: readonly NativeLogprob[] })[];
-  /** Sampled since the last output with content, if the request has a continuation. */
-  readonly tokens?: readonly number[];
   readonly finish?: EngineFinish;
   readonly error?: { readonly code: string; readonly message: string; readonly param?: string };
 }

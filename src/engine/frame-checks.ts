@@ -144,7 +144,6 @@ const output = object<EngineOutput>({
       }),
     ),
   ),
-  tokens: optional(listOf((value) => tokenId(value) && Number(value) >= 0)),
   finish: optional(
     object<EngineFinish>({
       reason: oneOf('stop', 'length', 'tool_calls', 'content_filter', 'cancelled'),

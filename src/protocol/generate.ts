@@ -257,22 +257,8 @@ export type RawPrompt =
   | { readonly text: string; readonly infill?: Infill }
   | { readonly tokens: readonly number[]; readonly infill?: undefined };
 
-/** What makes an answer of a local model one that another engine can go on with. Never from a client. */
-export interface Continuation {
-  /** The random numbers of a token are a function of this seed and of the token's place in the answer. */
-  readonly seed: number;
-  /** Tokens that earlier engines have sampled: the events begin with their text once more. */
-  readonly tokens: readonly number[];
-}
-
-/**
- * `raw`: local models only; `messages` is then empty, and all that concerns chats is absent. `continuation`: the events
- * of a local model have the tokens that they were made of.
- */
-export type GenerateRequest = v.InferOutput<typeof GenerateRequestSchema> & {
-  readonly raw?: RawPrompt;
-  readonly continuation?: Continuation;
-};
+/** `raw`: local models only; `messages` is then empty, and all that concerns chats is absent. */
+export type GenerateRequest = v.InferOutput<typeof GenerateRequestSchema> & { readonly raw?: RawPrompt };
 
 /** `content_filter`: a provider withheld the rest. */
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'cancelled';
@@ -317,16 +303,8 @@ export interface StartEvent {
   /** As in Usage. Absent: not known before the end. */
   readonly input_tokens?: number;
 }
-/** Content of an answer. */
-interface Sampled {
-  /**
-   * Only with a `continuation`: the tokens of this event and of those before it that had none. From these, another
-   * engine can make the same content.
-   */
-  readonly tokens?: readonly number[];
-}
 /** Whole UTF-8 characters, never part of a stop string. */
-export interface TextEvent extends Sampled {
+export interface TextEvent {
   readonly type: 'text';
   readonly text: string;
   /** Log probabilities of this text's tokens, if requested. */
@@ -342,12 +320,12 @@ export interface TokenLogprobs extends TokenLogprob {
   readonly top: readonly TokenLogprob[];
 }
 /** The model's reasoning before its answer; not part of the answer. */
-export interface ReasoningEvent extends Sampled {
+export interface ReasoningEvent {
   readonly type: 'reasoning';
   readonly text: string;
 }
 /** Part of a tool call. The first part of an `index` has `id` and `name`; the `arguments` of all parts are joined. */
-export interface ToolCallEvent extends Sampled {
+export interface ToolCallEvent {
   readonly type: 'tool_call';
   readonly index: number;
   readonly id?: string;

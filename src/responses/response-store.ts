@@ -5,8 +5,8 @@
  * response needs another one, and any may be deleted. Files go when they are too old, and the oldest when all together
  * are too large. A file that cannot be parsed is as good as absent.
  *
- * A background response has its journal beside it: `ID.jsonl` (journal.ts). Sizes, ages and deletion cover both files;
- * one that is being answered is not deleted for its age or its size.
+ * A durable background run has its place beside it: `ID.jsonl`, to which each event is appended before it is sent, and
+ * from which a reader goes on after any `sequence_number`. Sizes, ages and deletion already cover every file of an id.
  */
 import { readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -49,8 +49,6 @@ const FileSchema = v.looseObject({
 
 interface Entry {
   bytes: number;
-  /** Bytes of the journal, part of `bytes`; 0: there is none. */
-  journal: number;
   storedAt: number;
 }
 
@@ -59,8 +57,6 @@ export class ResponseStore {
   readonly #now: () => number;
   /** Stored responses by id, the oldest first. */
   readonly #entries = new Map<string, Entry>();
-  /** Responses that are being answered. */
-  readonly #held = new Set<string>();
   #bytes = 0;
   #opened: Promise<void> | null = null;
   readonly #timer: NodeJS.Timeout;
@@ -90,16 +86,16 @@ export class ResponseStore {
 
   /** Resolves with false if the response is too large to be stored. Rejects with CANNOT_WRITE. */
   async put(record: StoredResponse): Promise<boolean> {
+    const { mostBytes } = this.#options;
     const text = JSON.stringify(record);
     const bytes = Buffer.byteLength(text);
-    if (!this.enabled || bytes > this.mostBytesOfOne) return false;
+    if (!this.enabled || bytes > Math.min(RESPONSE_BYTES, mostBytes)) return false;
     await this.open();
     const { id } = record.response;
     await makeDirectory(this.#options.dir).catch(refuse);
     await writeFileAtomic(this.#fileOf(id), text, { mode: 0o600, fsync: false }).catch(refuse);
-    const journal = this.#entries.get(id)?.journal ?? 0;
     this.#forget(id);
-    this.#remember(id, { bytes: bytes + journal, journal, storedAt: record.stored_at });
+    this.#remember(id, { bytes, storedAt: record.stored_at });
     await this.#tidy().catch(refuse);
     return true;
   }
@@ -109,50 +105,9 @@ export class ResponseStore {
     if (!this.enabled || !isResponseId(id)) return null;
     await this.open();
     const entry = this.#entries.get(id);
-    if (entry === undefined || (this.#isOld(entry) && !this.#held.has(id))) return null;
+    if (entry === undefined || this.#isOld(entry)) return null;
     const record = await this.#read(id).catch(refuse);
     return record?.owner === owner ? record : null;
-  }
-
-  journalOf(id: string): string {
-    return path.join(this.#options.dir, `${id}.jsonl`);
-  }
-
-  /** Ids of the responses that have a journal. REQUIRES: open */
-  journals(): string[] {
-    return [...this.#entries].flatMap(([id, { journal }]) => (journal > 0 ? [id] : []));
-  }
-
-  /** Creates the folder, for a journal. Rejects with CANNOT_WRITE. */
-  async prepare(): Promise<void> {
-    await this.open();
-    await makeDirectory(this.#options.dir).catch(refuse);
-  }
-
-  /** Until `release` the response is kept, however old. */
-  hold(id: string): void {
-    this.#held.add(id);
-  }
-
-  release(id: string): void {
-    this.#held.delete(id);
-  }
-
-  /** Counts the bytes of a journal. */
-  setJournal(id: string, journal: number): void {
-    const { bytes = 0, journal: before = 0, storedAt = this.#now() } = this.#entries.get(id) ?? {};
-    this.#bytes += journal - before;
-    this.#entries.set(id, { bytes: bytes + journal - before, journal, storedAt });
-  }
-
-  /** Deletes what there is of a response that could not begin. */
-  async discard(id: string): Promise<void> {
-    await this.#delete(id).catch(this.#options.onFailure.bind(this.#options));
-  }
-
-  /** Maximum bytes of one response. */
-  get mostBytesOfOne(): number {
-    return Math.min(RESPONSE_BYTES, this.#options.mostBytes);
   }
 
   /** Bytes of a stored response; 0: there is none. */
@@ -183,12 +138,8 @@ export class ResponseStore {
         continue;
       }
       const { size, mtimeMs } = await stat(path.join(dir, name));
-      const before = found.get(id) ?? { bytes: 0, journal: 0, storedAt: 0 };
-      found.set(id, {
-        bytes: before.bytes + size,
-        journal: before.journal + (name.endsWith('.jsonl') ? size : 0),
-        storedAt: Math.max(before.storedAt, mtimeMs),
-      });
+      const { bytes, storedAt } = found.get(id) ?? { bytes: 0, storedAt: 0 };
+      found.set(id, { bytes: bytes + size, storedAt: Math.max(storedAt, mtimeMs) });
     }
     const byAge = [...found].sort(([, a], [, b]) => a.storedAt - b.storedAt);
     for (const [id, entry] of byAge) this.#remember(id, entry);
@@ -211,7 +162,6 @@ export class ResponseStore {
     for (const [id, entry] of [...this.#entries]) {
       const isTooMuch = this.#bytes > this.#options.mostBytes || this.#entries.size > MOST_RESPONSES;
       if (!isTooMuch && !this.#isOld(entry)) return;
-      if (this.#held.has(id)) continue;
       await this.#delete(id);
     }
   }

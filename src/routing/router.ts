@@ -164,13 +164,10 @@ export class Router {
     const over = async (outcome: Outcome['outcome'], finish: FinishEvent | null): Promise<void> => {
       if (end.isTold) return;
       end.isTold = true;
-      const provider = begun?.backend.name ?? plan.candidates[0]?.provider ?? 'none';
-      const model = begun?.start.model ?? null;
       begun?.engine?.end(outcome === 'ok' ? undefined : outcome);
       trace.ended(finish, attempts.length);
-      const cut = finish === null ? cutOf(begun?.start, sent) : {};
-      const { caller } = context;
-      await this.#observer({ kind, caller, provider, model, outcome, firstTextMs, finish, attempts, ...cut });
+      const answerer = answererOf(begun, plan, finish === null ? sent : 0);
+      await this.#observer({ kind, caller: context.caller, outcome, firstTextMs, finish, attempts, ...answerer });
     };
     try {
       begun = await this.#attempts.begin({
@@ -263,9 +260,18 @@ export class Router {
   }
 }
 
-/** Usage of an answer that was cut off after `sent` events. */
-function cutOf(start: StartEvent | undefined, sent: number): Pick<Outcome, 'cut'> {
-  return sent === 0 ? {} : { cut: { input_tokens: start?.input_tokens ?? null, output_tokens: sent } };
+/** Who answered, and usage of an answer that was cut off after `sent` events; 0: it was not, or had not begun. */
+function answererOf(
+  begun: Begun<AnswerEvent> | null,
+  plan: Plan,
+  sent: number,
+): Pick<Outcome, 'provider' | 'model' | 'cut'> {
+  const input_tokens = begun?.start.input_tokens ?? null;
+  return {
+    provider: begun?.backend.name ?? plan.candidates[0]?.provider ?? 'none',
+    model: begun?.start.model ?? null,
+    ...(sent === 0 ? {} : { cut: { input_tokens, output_tokens: sent } }),
+  };
 }
 
 function notFound(): Promise<never> {

@@ -357,20 +357,6 @@ struct Infill {
   }
 };
 
-// What makes an answer one that another engine can go on with.
-struct Continuation {
-  // The random numbers of a token are a function of this seed and of the token's place in the
-  // answer, so they do not depend on what an earlier engine has drawn.
-  std::uint32_t seed = 0;
-  // Tokens that earlier engines have sampled. REQUIRES: all in the vocabulary.
-  std::vector<Token> tokens;
-
-  static constexpr auto Fields() {
-    using Self = Continuation;
-    return std::make_tuple(SVC_FIELD(seed, .required = true), SVC_FIELD(tokens));
-  }
-};
-
 struct GenerationRequest {
   // Chosen by the caller; unique among the generations alive.
   GenerationId id = 0;
@@ -414,9 +400,6 @@ struct GenerationRequest {
   // Number of most likely alternatives to report with each token's log probability. Absent: no log
   // probabilities.
   std::optional<std::uint32_t> logprobs;
-  // Present: outputs have the tokens they were made of. The first output has the text of the
-  // continuation's tokens, too. Not with logprobs and Mirostat.
-  std::optional<Continuation> continuation;
 
   static constexpr auto Fields() {
     using Self = GenerationRequest;
@@ -426,7 +409,7 @@ struct GenerationRequest {
         SVC_FIELD(sampling), SVC_FIELD(lora), SVC_FIELD(stop), SVC_FIELD(repetition_guard),
         SVC_FIELD(priority), SVC_FIELD(reuse_prefix), SVC_FIELD(share), SVC_FIELD(own_prefixes),
         SVC_FIELD(store), SVC_FIELD(grammar, .non_empty = true),
-        SVC_FIELD(logprobs, .max = kMaxLogprobs), SVC_FIELD(continuation));
+        SVC_FIELD(logprobs, .max = kMaxLogprobs));
   }
 };
 
@@ -564,8 +547,6 @@ struct GenerationOutput {
   std::vector<float> embeddings;
   // For the tokens that begin in `text`, if requested.
   std::vector<TokenLogprobs> logprobs;
-  // Tokens sampled since the last output with content, if the request has a continuation.
-  std::vector<Token> tokens;
   // Present: the generation waits until the receiver has answered with TextEngine::GrantCells.
   std::optional<CellDemand> cells;
   // True for the last output of a request: it has finished, or failed with `status`.

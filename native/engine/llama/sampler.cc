@@ -55,36 +55,6 @@ std::vector<llama_logit_bias> AllBiases(const llama_vocab* vocab, const Sampling
   return biases;
 }
 
-// Adds the samplers behind the penalties.
-void AddDraws(llama_sampler* chain, std::int32_t vocabulary, const SamplingParams& params,
-              std::uint32_t seed) {
-  const auto add = [&](llama_sampler* sampler) { llama_sampler_chain_add(chain, sampler); };
-  if (params.mirostat != 0) {
-    add(llama_sampler_init_temp(params.temperature));
-    add(params.mirostat == 1
-            ? llama_sampler_init_mirostat(vocabulary, seed, params.mirostat_tau,
-                                          params.mirostat_eta, kMirostatTokens)
-            : llama_sampler_init_mirostat_v2(seed, params.mirostat_tau, params.mirostat_eta));
-    return;
-  }
-  add(llama_sampler_init_top_k(params.top_k));
-  add(llama_sampler_init_typical(params.typical_p, /*min_keep=*/0));
-  add(llama_sampler_init_top_p(params.top_p, /*min_keep=*/0));
-  add(llama_sampler_init_min_p(params.min_p, /*min_keep=*/0));
-  add(llama_sampler_init_xtc(params.xtc_probability, params.xtc_threshold, /*min_keep=*/0, seed));
-  add(llama_sampler_init_temp_ext(params.temperature, params.dynatemp_range,
-                                  params.dynatemp_exponent));
-  add(llama_sampler_init_dist(seed));
-}
-
-// Seed for the token at `place` in its answer (the finalizer of SplitMix64).
-std::uint32_t SeedOf(std::uint32_t seed, std::uint32_t place) {
-  std::uint64_t mixed = (std::uint64_t{seed} << 32U | place) + 0x9e3779b97f4a7c15U;
-  mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9U;
-  mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebU;
-  return static_cast<std::uint32_t>(mixed ^ (mixed >> 31U));
-}
-
 // Greedy without penalties: no chain, takes the largest logit. Otherwise draws with a chain.
 class LlamaSampler final : public Sampler {
  public:
@@ -97,33 +67,25 @@ class LlamaSampler final : public Sampler {
         top_k_(top_k),
         penalties_(penalties),
         greedy_(IsGreedy(options.params)),
-        params_(std::move(options.params)),
-        seed_of_places_(options.seed_of_places),
         constraint_(std::move(options.constraint)),
         alternatives_(options.logprobs),
         piece_(std::move(options.piece)) {}
 
   Token Sample(const float* first) override {
     const std::span<const float> logits(first, vocabulary_);
-    Begin();
+    if (constraint_ != nullptr && !begun_) {
+      begun_ = true;
+      constraint_->Begin();
+      forced_ = Force();
+    }
     if (!forced_.empty()) return TakeForced();
 
-    SeedPlace();
     const Token token = DrawAllowed(Biased(logits));
     if (token < 0) return token;
     Remember(token);
     if (alternatives_.has_value()) Tell(token, logits);
     if (constraint_ != nullptr) forced_ = Force();
     return token;
-  }
-
-  bool Follow(Token token) override {
-    Begin();
-    if (!forced_.empty()) return TakeForced() == token;
-    if (constraint_ != nullptr && !constraint_->Accept(token)) return false;
-    Remember(token);
-    if (constraint_ != nullptr) forced_ = Force();
-    return true;
   }
 
   float Lead(const float* first) override {
@@ -146,24 +108,6 @@ class LlamaSampler final : public Sampler {
   }
 
  private:
-  void Begin() {
-    if (constraint_ == nullptr || begun_) return;
-    begun_ = true;
-    constraint_->Begin();
-    forced_ = Force();
-  }
-
-  // Makes the samplers that draw anew, with random numbers for the next token.
-  void SeedPlace() {
-    if (!seed_of_places_ || chain_ == nullptr) return;
-    while (llama_sampler_chain_n(chain_.get()) > penalties_) {
-      const int last = llama_sampler_chain_n(chain_.get()) - 1;
-      llama_sampler_free(llama_sampler_chain_remove(chain_.get(), last));
-    }
-    AddDraws(chain_.get(), static_cast<std::int32_t>(vocabulary_), params_,
-             SeedOf(*seed_of_places_, remembered_));
-  }
-
   GrammarConstraint* grammar() const {
     return constraint_ != nullptr ? constraint_->grammar() : nullptr;
   }
@@ -260,7 +204,6 @@ class LlamaSampler final : public Sampler {
   }
 
   void Remember(Token token) {
-    ++remembered_;
     if (chain_ != nullptr) llama_sampler_accept(chain_.get(), token);
   }
 
@@ -301,9 +244,6 @@ class LlamaSampler final : public Sampler {
   const std::size_t top_k_;        // top-k of the chain if done here; else 0
   const int penalties_;
   const bool greedy_;
-  const SamplingParams params_;
-  const std::optional<std::uint32_t> seed_of_places_;
-  std::uint32_t remembered_ = 0;  // tokens
   const std::unique_ptr<AnswerConstraint> constraint_;  // null: anything may follow
   const std::optional<std::uint32_t> alternatives_;
   const std::function<std::string(Token)> piece_;
@@ -400,7 +340,22 @@ llama_sampler_ptr NewChain(const llama_vocab* vocab, const SamplingParams& param
                                params.dry_allowed_length, params.dry_penalty_last_n,
                                breakers.data(), breakers.size()));
   }
-  AddDraws(chain.get(), vocabulary, params, seed);
+  if (params.mirostat != 0) {
+    add(llama_sampler_init_temp(params.temperature));
+    add(params.mirostat == 1
+            ? llama_sampler_init_mirostat(vocabulary, seed, params.mirostat_tau,
+                                          params.mirostat_eta, kMirostatTokens)
+            : llama_sampler_init_mirostat_v2(seed, params.mirostat_tau, params.mirostat_eta));
+    return chain;
+  }
+  add(llama_sampler_init_top_k(params.top_k));
+  add(llama_sampler_init_typical(params.typical_p, /*min_keep=*/0));
+  add(llama_sampler_init_top_p(params.top_p, /*min_keep=*/0));
+  add(llama_sampler_init_min_p(params.min_p, /*min_keep=*/0));
+  add(llama_sampler_init_xtc(params.xtc_probability, params.xtc_threshold, /*min_keep=*/0, seed));
+  add(llama_sampler_init_temp_ext(params.temperature, params.dynatemp_range,
+                                  params.dynatemp_exponent));
+  add(llama_sampler_init_dist(seed));
   return chain;
 }
 
@@ -445,10 +400,6 @@ Result<std::unique_ptr<Sampler>> NewSampler(const llama_vocab* vocab, SamplerOpt
   const SamplingParams& params = options.params;
   const std::int32_t vocabulary = llama_vocab_n_tokens(vocab);
   if (Status status = Check(params, vocabulary); !status.ok()) return status;
-  if (options.seed_of_places && params.mirostat != 0) {
-    return Status(StatusCode::kInvalidRequest, "mirostat cannot be continued by another engine",
-                  "mirostat");
-  }
 
   const int penalties = (HasPenalties(params) ? 1 : 0) + (HasDry(params) ? 1 : 0);
   const auto make = [&](llama_sampler_ptr chain, std::size_t top_k) {

@@ -30,8 +30,6 @@ struct SamplerOptions {
   // Tokens that penalties see before the first drawn token.
   std::span<const Token> prompt;
   std::unique_ptr<AnswerConstraint> constraint;  // null: anything may follow
-  // Present: the random numbers of a token are a function of this seed and of its place.
-  std::optional<std::uint32_t> seed_of_places = {};
   std::optional<std::uint32_t> logprobs;         // alternatives to report; absent: none
   // Returns the bytes of a token, for logprobs.
   std::function<std::string(Token)> piece;

@@ -156,8 +156,6 @@ class Sampler {
   // allows no token. kBrokenLogits: the logits hold NaN or infinity, or are all -infinity; nothing
   // is remembered. kSlowGrammar: following the grammar takes too long.
   virtual Token Sample(const float* logits) = 0;
-  // Takes a token that an earlier sampler has drawn, as if this one had. False: it cannot follow.
-  virtual bool Follow(Token /*token*/) { return true; }
   // Lead of the token that Sample would draw over the second-best one, in logits, after all
   // transformations. Infinite if the token is drawn at random or forced; 0 for broken logits.
   // Changes no state.

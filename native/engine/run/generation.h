@@ -50,8 +50,6 @@ struct Submission {
   // Number of tokens at the beginning that may be in the prefix cache. What follows them has other
   // positions than its index (MediaRows::has_own_positions).
   std::uint32_t shareable = std::numeric_limits<std::uint32_t>::max();
-  // Present: the answer begins with these tokens, and outputs have those that they were made of.
-  std::optional<std::vector<Token>> sampled = {};
   Clock::time_point submitted_at = Clock::now();
 };
 
@@ -67,7 +65,6 @@ class Generation : Submission {
 
   using Submission::adapters, Submission::media, Submission::shareable, Submission::spelled;
   using Submission::id, Submission::max_tokens, Submission::sampler, Submission::priority;
-  using Submission::sampled;
   using Submission::reuse_prefix, Submission::scope, Submission::store, Submission::submitted_at;
 
   // A row computed beside drafts whose lead was too small to be trusted (tie_guard.h).
@@ -124,14 +121,6 @@ class Generation : Submission {
     return told;
   }
 
-  // Tokens that no output had; none unless they were asked for.
-  std::vector<Token> TakeTokens() {
-    if (!sampled) return {};
-    std::vector<Token> taken(tokens.begin() + prompt_size + told_tokens, tokens.end());
-    told_tokens += static_cast<std::uint32_t>(taken.size());
-    return taken;
-  }
-
   // Puts a piece of the text into *output.
   void Write(std::string text, bool last, GenerationOutput* output) {
     if (reader != nullptr) {
@@ -148,7 +137,6 @@ class Generation : Submission {
     output.id = id;
     Write(std::move(text), /*last=*/true, &output);
     output.logprobs = TakeLogprobs();
-    output.tokens = TakeTokens();
     output.done = true;
     const bool called = reader != nullptr && reader->has_called();
     output.reason = called && reason == FinishReason::kStop ? FinishReason::kToolCalls : reason;
@@ -180,8 +168,6 @@ class Generation : Submission {
   bool arrived = false;   // the disk tier has been asked for its prefix
   bool outgrown = false;  // waits for more cells (growth.h)
   bool confined = false;  // has been refused more cells
-
-  std::uint32_t told_tokens = 0;  // generated ones that were in outputs
 
   TextStream stream;
   RepetitionGuard guard;

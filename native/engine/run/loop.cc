@@ -72,7 +72,7 @@ void Loop::Add(Submission submission) {
   Generation& generation = *generations_.back();
   if (generation.max_tokens == 0) {
     Finish(generation, generation.End(now_(), FinishReason::kLength, ""));
-  } else if (!TakeUp(generation) && growth_.Fits(generation)) {
+  } else if (growth_.Fits(generation)) {
     admission_.Arrived(generation);
   }
 }
@@ -473,38 +473,12 @@ bool Loop::Sample(Generation& generation, const float* logits, std::string* text
   return false;
 }
 
-// Puts the tokens that an earlier engine has sampled behind the prompt, where they are computed like
-// one. True: the generation has ended.
-bool Loop::TakeUp(Generation& generation) {
-  if (!generation.sampled || generation.sampled->empty()) return false;
-  const std::vector<Token>& sampled = *generation.sampled;
-  generation.told_tokens = static_cast<std::uint32_t>(sampled.size());
-  std::string text;
-  for (std::size_t i = 0; i < sampled.size(); ++i) {
-    if (!generation.sampler->Follow(sampled[i])) {
-      Fail(generation, "the answer cannot be continued: its tokens do not fit the request");
-      return true;
-    }
-    generation.tokens.push_back(sampled[i]);
-    const bool whole = i + 1 == sampled.size() && generation.sampler->ended();
-    if (Say(generation, whole, &text)) return true;
-  }
-  if (!text.empty()) Emit(generation, std::move(text));
-  return false;
-}
-
 // Appends the token to the generation and its text to *text. `whole`: with it the grammar is
 // complete. True: the generation has ended.
 bool Loop::Append(Generation& generation, Token token, bool whole, std::string* text) {
   generation.tokens.push_back(token);
   ++counts_.generated_tokens;
   shares_.Charge(generation.scope.owner, kOutputWeight);
-  return Say(generation, whole, text);
-}
-
-// The part of Append that concerns the text of the last token.
-bool Loop::Say(Generation& generation, bool whole, std::string* text) {
-  const Token token = generation.tokens.back();
   FinishReason reason = FinishReason::kStop;
   const bool ends = decoder_->IsEndOfGeneration(token);
   if (!ends || generation.spelled.contains(token)) {
@@ -543,7 +517,6 @@ void Loop::Emit(Generation& generation, std::string text) {
   generation.Write(std::move(text), /*last=*/false, &output);
   output.logprobs = generation.TakeLogprobs();
   if (!output.has_content()) return;
-  output.tokens = generation.TakeTokens();
   outbox_.Add(std::move(output), /*urgent=*/first);
 }
 

@@ -146,9 +146,7 @@ class Loop {
   // ---- tokens and text ----
   void Advance(const StepPart& part);
   bool Sample(Generation& generation, const float* logits, std::string* text);
-  bool TakeUp(Generation& generation);
   bool Append(Generation& generation, Token token, bool whole, std::string* text);
-  bool Say(Generation& generation, bool whole, std::string* text);
   void EndWithoutToken(Generation& generation, Token token, std::string text);
   void Emit(Generation& generation, std::string text);
   void Finish(Generation& generation, GenerationOutput output, bool keep_prefix = true);

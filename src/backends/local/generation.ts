@@ -158,12 +158,9 @@ export class Generation extends EngineAnswer<AnswerEvent> {
   #characters = 0;
   #logprobs = 0;
   #calls = 0;
-  /** Tokens of the events, and of outputs without events before them. */
-  #tokens: number[] = [];
   #paused = false;
 
-  protected override add(output: EngineOutput): boolean {
-    const { text, reasoning = '', tool_calls = [], logprobs = [], tokens = [], finish } = output;
+  protected override add({ text, reasoning = '', tool_calls = [], logprobs = [], finish }: EngineOutput): boolean {
     this.#append('reasoning', reasoning, []);
     this.#append('text', text, toLogprobs(logprobs));
     if (!tool_calls.every((part) => this.#addCall(part))) {
@@ -175,7 +172,6 @@ export class Generation extends EngineAnswer<AnswerEvent> {
       return false;
     }
     const isFull = this.#characters > PAUSE_CHARACTERS || this.#logprobs > PAUSE_LOGPROBS;
-    this.#tokens = this.#tokens.concat(tokens);
     if (finish === undefined && !this.#paused && isFull) {
       this.#paused = true;
       this.owner.send({ type: 'pause', id: this.id });
@@ -227,15 +223,13 @@ export class Generation extends EngineAnswer<AnswerEvent> {
   protected override take(): AnswerEvent | undefined {
     const event = this.#events.shift();
     if (event === undefined || this.#events.length > 0) return event;
-    const tokens = this.#tokens;
-    this.#tokens = [];
     this.#characters = 0;
     this.#logprobs = 0;
     if (this.#paused) {
       this.#paused = false;
       this.owner.send({ type: 'resume', id: this.id });
     }
-    return tokens.length === 0 ? event : { ...event, tokens };
+    return event;
   }
 }
 

@@ -33,13 +33,11 @@ export interface AnswerOptions {
   readonly call: ResponsesCall;
   /** True: the response will be stored. */
   readonly store: boolean;
-  /** Seconds since 1970. Absent: the clock's. An answer that is told again needs the old ones. */
-  readonly now?: () => number;
 }
 
 export class Answer {
   readonly #options: AnswerOptions;
-  readonly #createdAt: number;
+  readonly #createdAt = secondsNow();
   readonly #output: OutputItem[] = [];
   /** Indices of the items that are not done, in `#output`. */
   readonly #open = new Set<number>();
@@ -56,7 +54,6 @@ export class Answer {
 
   constructor(options: AnswerOptions) {
     this.#options = options;
-    this.#createdAt = this.#now();
     this.#store = options.store;
   }
 
@@ -71,7 +68,6 @@ export class Answer {
       createdAt: this.#createdAt,
       completedAt: this.#completedAt,
       status: this.#status,
-      background: call.background,
       settings: call.settings,
       store: this.#store,
       ignoredTools: call.tools.ignored,
@@ -82,15 +78,6 @@ export class Answer {
       error: this.#error,
     };
     return toResponse(facts);
-  }
-
-  /** The first events of a background response. */
-  queue(): ResponseEvent[] {
-    this.#status = 'queued';
-    return this.#numbered([
-      { type: 'response.created', response: this.response },
-      { type: 'response.queued', response: this.response },
-    ]);
   }
 
   /** The response could not be stored. */
@@ -106,7 +93,10 @@ export class Answer {
         return [];
       case 'start':
         this.#start = event;
-        return this.#numbered(this.#begin());
+        return this.#numbered([
+          { type: 'response.created', response: this.response },
+          { type: 'response.in_progress', response: this.response },
+        ]);
       case 'text':
         return this.#numbered(this.#text(event.text, event.logprobs ?? []));
       case 'reasoning':
@@ -123,14 +113,6 @@ export class Answer {
     return this.#numbered([{ type: `response.${this.#status}`, response: this.response }]);
   }
 
-  /** The last event of a background response that failed, or, without an error, was cancelled. */
-  stop(error: SvcError | null): ResponseEvent[] {
-    this.#error = error;
-    this.#status = error === null ? 'cancelled' : 'failed';
-    for (const index of this.#open) (this.#output[index] as OutputItem).status = 'incomplete';
-    return this.last();
-  }
-
   /** The last events of an answer that failed; before the first event only the error itself. */
   fail(error: SvcError, requestId: string): ResponseEvent[] {
     const begun = this.#sequence > 0;
@@ -142,18 +124,6 @@ export class Answer {
       // Flat as in the types of OpenAI's clients, and nested as their code reads it.
       { type: 'error', code: codeOf(error), message: error.told, param: error.param ?? null, error: detail },
     ]);
-  }
-
-  #now(): number {
-    return this.#options.now?.() ?? Math.floor(Date.now() / 1000);
-  }
-
-  #begin(): PartEvent[] {
-    const wasQueued = this.#status === 'queued';
-    this.#status = 'in_progress';
-    const { response } = this;
-    const created = { type: 'response.created', response };
-    return [...(wasQueued ? [] : [created]), { type: 'response.in_progress', response }];
   }
 
   #numbered(events: readonly PartEvent[]): ResponseEvent[] {
@@ -266,13 +236,17 @@ export class Answer {
       events.push(...this.#close(index, isCut && index === last ? 'incomplete' : 'completed'));
     }
     this.#status = isCut ? 'incomplete' : 'completed';
-    if (!isCut) this.#completedAt = this.#now();
+    if (!isCut) this.#completedAt = secondsNow();
     return events;
   }
 
   #newId(type: OutputItem['type']): string {
     return itemIdOf(this.#options.id, type, this.#output.length);
   }
+}
+
+function secondsNow(): number {
+  return Math.floor(Date.now() / 1000);
 }
 
 /** False for a call whose arguments may go on. */

@@ -30,8 +30,6 @@ export interface ResponsesCall {
   readonly instructions: string | null;
   readonly previousId: string | null;
   readonly stream: boolean;
-  /** True: the answer is made without a connection, and outlives the daemon. */
-  readonly background: boolean;
   /** undefined: as the daemon is configured. */
   readonly store: boolean | undefined;
   /** True: reasoning is sent as a summary, not as text. */
@@ -122,7 +120,6 @@ export const ResponsesSchema = v.object({
   safety_identifier: label,
   store: v.exactOptional(v.boolean()),
   stream: v.exactOptional(v.boolean(), false),
-  background: v.exactOptional(v.boolean(), false),
   ...ExtensionsSchema.entries,
   keep_alive: KeepAliveSchema,
 });
@@ -138,7 +135,6 @@ export function parseResponses(body: unknown): ResponsesCall {
   const call = parse(ResponsesSchema, fields);
   const { logit_bias: _, ...plain } = fields;
   const sampling = parse(SamplingSchema, plain);
-  if (call.background) checkBackground(call, sampling);
   const tools = toolsOf(call);
   const { effort } = call.reasoning;
   return {
@@ -162,19 +158,11 @@ export function parseResponses(body: unknown): ResponsesCall {
     instructions: call.instructions ?? null,
     previousId: call.previous_response_id ?? null,
     stream: call.stream,
-    background: call.background,
     store: call.store,
     wantsSummary: (call.reasoning.summary ?? null) !== null,
     tools,
     settings: settingsOf(call, sampling),
   };
-}
-
-/** A background response has to be stored, and another engine must be able to go on with it. */
-function checkBackground(call: Fields, { mirostat = 0 }: GenerateRequest['sampling']): void {
-  if (call.store === false) throw invalid('store', 'must be true for a response with background: true');
-  if (logprobsOf(call) !== undefined) throw invalid('top_logprobs', 'is not supported with background: true');
-  if (mirostat !== 0) throw invalid('mirostat', 'is not supported with background: true');
 }
 
 function settingsOf(call: Fields, sampling: GenerateRequest['sampling']): ResponseSettings {
@@ -252,6 +240,7 @@ const never = (): boolean => false;
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
 const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupported>([
+  ['background', [(value) => value === false, 'is not supported yet']],
   ['conversation', [never, 'is not supported: use previous_response_id']],
   ['prompt', [never, 'is not supported: send the text itself']],
   ['context_management', [isEmptyList, 'is not supported: use truncation']],

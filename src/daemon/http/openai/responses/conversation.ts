@@ -58,8 +58,6 @@ class StoredItems {
     const place = 'previous_response_id';
     const found = await this.#find(id);
     if (found === null) throw invalid(place, 'names no stored response of this client');
-    const { status } = found.response;
-    if (status === 'queued' || status === 'in_progress') throw invalid(place, 'names a response that has not ended');
     return itemsIn(found).map((item) => ({ item, place }));
   }
 

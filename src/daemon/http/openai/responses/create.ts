@@ -9,35 +9,16 @@ import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/
 import { invalid } from '../../../../protocol/validate.ts';
 import { readJson } from '../../body.ts';
 import { contextOf, type Exchange } from '../../exchange.ts';
-import { tellEvents } from './follow.ts';
 import { conversationOf, type FullConversation } from './conversation.ts';
 
 type Events = AsyncIterable<RouteEvent | GenerateEvent>;
 
 export async function createResponse(exchange: Exchange): Promise<void> {
-  const body = await readJson(exchange);
-  const call = parseResponses(body);
+  const call = parseResponses(await readJson(exchange));
   refuseFile(call.request);
-  if (call.background) { await createInBackground(exchange, call, body); return; }
   const run = await Run.of(exchange, call);
   if (call.stream) await run.answerStream();
   else await run.answerWhole();
-}
-
-/** Answers as soon as the response is on disk. */
-async function createInBackground(exchange: Exchange, call: ResponsesCall, body: unknown): Promise<void> {
-  const { services, id: requestId, reply } = exchange;
-  if (!services.responses.enabled) {
-    throw invalid('background', 'needs stored responses: responses.store is off in the configuration');
-  }
-  const { caller } = contextOf(exchange);
-  const { items } = await conversationOf(exchange, call, shareOf(caller));
-  const id = responseIdOf(requestId);
-  const { seed } = call.request.sampling;
-  const fields = body as Readonly<Record<string, unknown>>;
-  const response = await services.background.create({ id, caller, body: fields, items, seed });
-  if (call.stream) await tellEvents(exchange, id, -1);
-  else reply.json(200, response);
 }
 
 /** A request on its way to its answer. */

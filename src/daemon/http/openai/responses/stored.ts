@@ -1,27 +1,21 @@
 /** Routes of stored responses: `GET` and `DELETE /v1/responses/ID`, its input items, and its cancellation. */
 import { shareOf } from '../../../../protocol/caller.ts';
 import { SvcError } from '../../../../protocol/errors.ts';
-import { parseFollowQuery } from '../../../../protocol/openai/responses/follow-query.ts';
 import { parseItemsQuery, toItemList } from '../../../../protocol/openai/responses/item-list.ts';
 import type { StoredResponse } from '../../../../protocol/openai/responses/response.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { contextOf, type Exchange } from '../../exchange.ts';
-import { tellEvents } from './follow.ts';
 
 export async function showResponse(exchange: Exchange): Promise<void> {
-  const { isStream, after } = parseFollowQuery(exchange.query);
+  const stream = exchange.query.get('stream');
+  if (stream !== null && stream !== 'false')
+    throw invalid('stream', 'is for background responses, which do not exist yet');
   const { response } = await storedOf(exchange);
-  const { background } = exchange.services;
-  if (!isStream) { exchange.reply.json(200, background.current(response.id) ?? response); return; }
-  if (response['background'] !== true) throw invalid('stream', 'is only for responses with background: true');
-  await tellEvents(exchange, response.id, after);
+  exchange.reply.json(200, response);
 }
 
 export async function deleteResponse(exchange: Exchange): Promise<void> {
   const { param: id, services, reply } = exchange;
-  const { response } = await storedOf(exchange);
-  // One that is being answered is cancelled.
-  if (response['background'] === true) await services.background.cancel(id);
   if (!(await services.responses.remove(id, shareOf(contextOf(exchange).caller)))) throw notFound();
   reply.json(200, { id, object: 'response', deleted: true });
 }
@@ -32,13 +26,9 @@ export async function listInputItems(exchange: Exchange): Promise<void> {
   exchange.reply.json(200, toItemList(input, query));
 }
 
-/** Only background responses can be cancelled; the others end with their connection. One that has ended stays as it is. */
+/** Only background responses can be cancelled; the others end with their connection. */
 export async function cancelResponse(exchange: Exchange): Promise<void> {
-  const { response } = await storedOf(exchange);
-  if (response['background'] === true) {
-    await exchange.services.background.cancel(response.id);
-    exchange.reply.json(200, (await storedOf(exchange)).response); return;
-  }
+  await storedOf(exchange);
   throw new SvcError('INVALID_REQUEST', 'only a response with background: true can be cancelled', {
     hint: 'close the connection of a response to stop it',
   });
