@@ -6,11 +6,14 @@ import { modelPath } from './native-engine.ts';
 
 const ALIGNMENT = 32;
 
-/** tiny-llama with `template`, padded so that the weights stay aligned. */
-export async function modelWithTemplate(template: string): Promise<Buffer> {
-  const whole = await readFile(modelPath('tiny-llama'));
-  const header = parseGgufHeader(whole, whole.length, 'tiny-llama');
-  if (header === 'more') throw new Error('tiny-llama: truncated GGUF header');
+/** A model with `template` instead of its own, padded so that the weights stay aligned. */
+export async function modelWithTemplate(
+  template: string,
+  model: 'tiny-llama' | 'tiny-long' = 'tiny-llama',
+): Promise<Buffer> {
+  const whole = await readFile(modelPath(model));
+  const header = parseGgufHeader(whole, whole.length, model);
+  if (header === 'more') throw new Error(`${model}: truncated GGUF header`);
   const { start, end } = header.metadata.get('tokenizer.chat_template')!;
   const longer = textEntry('tokenizer.chat_template', template).length - (end - start);
   const spaces = ' '.repeat(Math.ceil(longer / ALIGNMENT) * ALIGNMENT - longer);

@@ -96,7 +96,7 @@ function parsePrompt(fields: Readonly<Record<string, unknown>>): Prompt {
   refuseUnsupported(fields);
   const call = parse(PromptFieldsSchema, fields);
   const system = toSystem(call.system);
-  const messages = toMessages(call.messages);
+  const messages = toMessages(call.messages, system !== '');
   const tools = toTools(call);
   const format = formatOf(call);
   return {

@@ -2,7 +2,8 @@
  * Converts the messages of Anthropic's API to ours.
  *
  * Consecutive messages of a role are one turn, as in its documentation. A user's turn has the results of tools first,
- * each a message of its own, and then the rest. The places of all parts in the caller's request are kept, so that
+ * each a message of its own, and then the rest. A system message after the beginning becomes a text of the user's turn,
+ * marked as one: many templates refuse it elsewhere, and moving it up would break the prefix cache. The places of all parts in the caller's request are kept, so that
  * errors of a backend name the caller's fields.
  */
 import type { ContentPart, Message, ToolCall } from '../generate.ts';
@@ -49,21 +50,30 @@ interface Turn {
   readonly blocks: Placed<UserBlock | AssistantBlock>[];
 }
 
-/** Throws INVALID_REQUEST with `param`. */
-export function toMessages(wire: readonly WireMessage[]): PlacedMessage[] {
-  return turnsOf(wire).flatMap((turn) => (turn.role === 'user' ? userMessages(turn) : [otherMessage(turn)]));
+/** `hasSystem`: the request has a system prompt, which comes before these. Throws INVALID_REQUEST with `param`. */
+export function toMessages(wire: readonly WireMessage[], hasSystem: boolean): PlacedMessage[] {
+  return turnsOf(wire, hasSystem).flatMap((turn) => (turn.role === 'user' ? userMessages(turn) : [otherMessage(turn)]));
 }
 
-function turnsOf(wire: readonly WireMessage[]): Turn[] {
+function turnsOf(wire: readonly WireMessage[], hasSystem: boolean): Turn[] {
   const turns: Turn[] = [];
-  for (const [index, { role, content }] of wire.entries()) {
+  for (const [index, { role: own, content }] of wire.entries()) {
     const param = `messages[${String(index)}]`;
-    const blocks = blocksOf(role, content, `${param}.content`);
+    const isLate = own === 'system' && (hasSystem || index > 0);
+    const role = isLate ? 'user' : own;
+    const read = blocksOf(own, content, `${param}.content`);
+    const blocks = isLate ? read.map(asReminder) : read;
     const last = turns.at(-1);
     if (last?.role === role) last.blocks.push(...blocks);
     else turns.push({ role, param, blocks });
   }
   return turns;
+}
+
+/** In the form that coding agents use for it in messages of the user. */
+function asReminder({ block, param }: Placed<UserBlock | AssistantBlock>): Placed<UserBlock | AssistantBlock> {
+  if (block.type !== 'text') return { block, param };
+  return { block: { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }, param };
 }
 
 const SCHEMAS = { system: SystemBlocksSchema, user: UserBlocksSchema, assistant: AssistantBlocksSchema } as const;

@@ -81,10 +81,11 @@ test('the system prompt: a string, or blocks', () => {
   );
   assert.is(systemOf(''), undefined);
   assert.is(systemOf([]), undefined);
-  assert.equal(messagesOf(HI, { role: 'system', content: [{ type: 'text', text: 'x' }] }, HI)[1], {
-    role: 'system',
-    content: 'x',
-  });
+  const late = { role: 'system', content: [{ type: 'text', text: 'x' }] };
+  const asText = '<system-reminder>\nx\n</system-reminder>';
+  assert.equal(messagesOf(HI, late), [{ role: 'user', content: `${HI.content}\n${asText}` }]);
+  assert.equal(messagesOf(late, HI)[0], { role: 'system', content: 'x' });
+  assert.equal(requestOf({ system: 'first', messages: [late] }).messages[1], { role: 'user', content: asText });
 });
 
 test("a coding agent's changing header is dropped from the system prompt", () => {
