@@ -54,6 +54,7 @@ function fieldsIn(checker: ts.TypeChecker, root: ts.Type, { parts = [], kinds = 
   }
   for (const path of kinds) {
     for (const type of typesAt(checker, root, path)) {
+      found.delete(path);
       for (const member of membersOf(type)) if (member.isStringLiteral()) found.add(`${path} = ${member.value}`);
     }
   }
