@@ -109,4 +109,5 @@ const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupporte
   ['modalities', [isTextOnly, 'must be ["text"]: no other modality is supported']],
   ['audio', [never, 'is not supported']],
   ['web_search_options', [never, 'are not supported']],
+  ['moderation', [never, 'is not supported']],
 ]);

@@ -31,12 +31,17 @@ export function toMessage(message: WireMessage, index: number): Message {
   const calls = toToolCalls(message['tool_calls'], param);
   const answered = message['tool_call_id'];
   const reasoning = message['reasoning_content'];
+  const deprecated = message['function_call'];
+  if (deprecated !== undefined && deprecated !== null)
+    throw invalid(`${param}.function_call`, 'is not supported: use tool_calls');
+  // An answer that was refused has the refusal in place of its content.
+  const content = message.content ?? message['refusal'] ?? message.content;
   return {
     role,
     content:
-      role === 'assistant' && (message.content === null || (message.content === undefined && calls.length > 0))
+      role === 'assistant' && (content === null || (content === undefined && calls.length > 0))
         ? ''
-        : toContent(message.content, `${param}.content`),
+        : toContent(content, `${param}.content`),
     ...(role === 'assistant' && typeof reasoning === 'string' ? { reasoning } : {}),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
     ...(role === 'tool' && typeof answered === 'string' ? { tool_call_id: answered } : {}),
@@ -71,6 +76,9 @@ function toPart(part: unknown, param: string): ContentPart {
     case 'text':
       if (typeof text !== 'string') throw invalid(`${param}.text`, 'must be string');
       return { type, text };
+    case 'refusal':
+      if (typeof given['refusal'] !== 'string') throw invalid(`${param}.refusal`, 'must be string');
+      return { type: 'text', text: given['refusal'] };
     case 'image_url': {
       const url = (image as { url?: unknown } | null | undefined)?.url;
       if (typeof url !== 'string') throw invalid(`${param}.image_url.url`, 'must be string');

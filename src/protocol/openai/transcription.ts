@@ -55,7 +55,13 @@ export interface TranscriptionCall {
 /** Place of the sound in the request. */
 export const SOUND = 'messages[0].content[0]';
 const INSTRUCTION = 'Transcribe the recording word for word. Answer with the transcript only.';
-const UNSUPPORTED = ['timestamp_granularities', 'include', 'chunking_strategy', 'known_speaker_names'];
+const UNSUPPORTED = [
+  'timestamp_granularities',
+  'include',
+  'chunking_strategy',
+  'known_speaker_names',
+  'known_speaker_references',
+];
 
 /** Throws INVALID_REQUEST or REQUEST_TOO_LARGE with `param`. */
 export function parseTranscription(form: readonly FormField[]): TranscriptionCall {

@@ -1,0 +1,29 @@
+/** Every field of the vendors' SDKs is declared, does what its declaration says, and stands in docs/apis.md. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { read } from '../architecture/source-files.ts';
+import { APIS } from './apis.ts';
+import { pageOf } from './page.ts';
+import { sdkFields } from './sdk-fields.ts';
+
+test('the declared fields are those of the SDKs', () => {
+  const types = APIS.flatMap(({ sdk }) => (sdk === null ? [] : [sdk]));
+  const known = sdkFields(types);
+  for (const { title, sdk, fields } of APIS) {
+    const names = fields.map(({ name }) => name);
+    assert.is(new Set(names).size, names.length, `${title}: a field is declared twice`);
+    if (sdk === null) continue;
+    const expected = known.get(sdk) ?? new Set<string>();
+    const declared = new Set(names);
+    const missing = [...expected].filter((name) => !declared.has(name));
+    assert.equal(missing, [], `${title}: fields of the SDK that are not declared`);
+    const strange = names.filter((name) => !expected.has(name) && sdk.more?.includes(name) !== true);
+    assert.equal(strange, [], `${title}: declared fields that the SDK does not have`);
+  }
+});
+
+test('docs/apis.md says what every field does when it is sent', async () => {
+  assert.is(read('docs/apis.md'), await pageOf(APIS), 'run node --import tsx test/apis/write-page.ts');
+});
+
+test.run();

@@ -1,0 +1,26 @@
+/** All APIs whose fields are declared, in the order of docs/apis.md. */
+import { CHAT } from './openai-chat.ts';
+import { COMPLETIONS, EMBEDDINGS, TRANSCRIPTIONS } from './openai.ts';
+import { RERANK_JINA, RERANK_V1, RERANK_V2 } from './cohere.ts';
+import type { Api } from './declare.ts';
+import { OLLAMA_COPY, OLLAMA_CREATE, OLLAMA_DELETE, OLLAMA_PULL, OLLAMA_SHOW } from './ollama-models.ts';
+import { OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OLLAMA_GENERATE } from './ollama.ts';
+
+export const APIS: readonly Api[] = [
+  CHAT,
+  COMPLETIONS,
+  EMBEDDINGS,
+  TRANSCRIPTIONS,
+  OLLAMA_CHAT,
+  OLLAMA_GENERATE,
+  OLLAMA_EMBED,
+  OLLAMA_EMBEDDINGS,
+  OLLAMA_SHOW,
+  OLLAMA_PULL,
+  OLLAMA_CREATE,
+  OLLAMA_COPY,
+  OLLAMA_DELETE,
+  RERANK_V1,
+  RERANK_V2,
+  RERANK_JINA,
+];
