@@ -4,11 +4,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type OpenAI from 'openai';
-import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
-import { modelPath } from '../support/native-engine.ts';
-import { openAiClient } from '../support/openai.ts';
-import { svc } from '../support/svc.ts';
+import { endServing, serve } from '../support/serving.ts';
+import type { DaemonProcess } from '../support/daemon.ts';
+import type { Home } from '../support/home.ts';
 import { failure } from './api-failure.ts';
 
 /** What svc adds to OpenAI's message. */
@@ -31,21 +29,9 @@ const ask = (given: Given): OpenAI.ChatCompletionCreateParamsNonStreaming => ({
 });
 
 test.before(async () => {
-  home = await makeHome();
-  for (const [name, file] of [
-    ['thinker', 'tiny-thinker'],
-    ['plain', 'tiny-qwen2'],
-  ] as const)
-    assert.is((await svc(['model', 'add', modelPath(file), '--name', name], { home })).code, 0);
-  daemon = await spawnDaemon(home).settled();
-  client = await openAiClient(daemon);
+  ({ home, daemon, client } = await serve({ thinker: 'tiny-thinker', plain: 'tiny-qwen2' }));
 });
-test.after(async () => {
-  daemon.kill('SIGTERM');
-  const { code } = await daemon.exit;
-  await home.remove();
-  assert.is(code, 0);
-});
+test.after(() => endServing({ home, daemon }));
 
 async function whole(given: Given): Promise<{ reasoning: string; content: string; promptTokens: number }> {
   const { choices, usage } = await client.chat.completions.create(ask(given));

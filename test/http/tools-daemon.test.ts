@@ -6,10 +6,9 @@ import * as assert from 'uvu/assert';
 import type OpenAI from 'openai';
 import type { APIError } from 'openai';
 import type { GenerateResult, ToolCall } from '../../src/protocol/generate.ts';
-import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
-import { modelPath } from '../support/native-engine.ts';
-import { openAiClient } from '../support/openai.ts';
+import { endServing, serve } from '../support/serving.ts';
+import type { DaemonProcess } from '../support/daemon.ts';
+import type { Home } from '../support/home.ts';
 import { svc, type SvcResult } from '../support/svc.ts';
 import { failure } from './api-failure.ts';
 
@@ -37,22 +36,9 @@ const seeded = (seed: number): object => ({ seed });
 const ASK = { model: 'caller', messages, tools: [tool('forecast'), tool('history')], max_completion_tokens: 200 };
 
 test.before(async () => {
-  home = await makeHome();
-  for (const [name, file] of [
-    ['caller', 'tiny-qwen2'],
-    ['plain', 'tiny-llama'],
-    ['orderly', 'tiny-gemma'],
-  ] as const)
-    assert.is((await svc(['model', 'add', modelPath(file), '--name', name], { home })).code, 0);
-  daemon = await spawnDaemon(home).settled();
-  client = await openAiClient(daemon);
+  ({ home, daemon, client } = await serve({ caller: 'tiny-qwen2', plain: 'tiny-llama', orderly: 'tiny-gemma' }));
 });
-test.after(async () => {
-  daemon.kill('SIGTERM');
-  const { code } = await daemon.exit;
-  await home.remove();
-  assert.is(code, 0);
-});
+test.after(() => endServing({ home, daemon }));
 
 function isValid(json: string): boolean {
   const { city, days, ...others } = JSON.parse(json) as Record<string, unknown>;

@@ -3,25 +3,18 @@ import Ajv from 'ajv';
 import type OpenAI from 'openai';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
-import { openAiClient } from '../support/openai.ts';
+import { endServing, serve } from '../support/serving.ts';
+import type { DaemonProcess } from '../support/daemon.ts';
+import type { Home } from '../support/home.ts';
 
 let home: Home;
 let daemon: DaemonProcess;
 let client: OpenAI;
 
 test.before(async () => {
-  home = await makeHome();
-  daemon = await spawnDaemon(home).settled();
-  client = await openAiClient(daemon);
+  ({ home, daemon, client } = await serve());
 });
-test.after(async () => {
-  daemon.kill('SIGTERM');
-  const { code } = await daemon.exit;
-  await home.remove();
-  assert.is(code, 0);
-});
+test.after(() => endServing({ home, daemon }));
 
 const SCHEMAS: Readonly<Record<string, object>> = {
   weather: {

@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type OpenAI from 'openai';
+import { endServing, serve } from '../../support/serving.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
-import { makeHome, type Home } from '../../support/home.ts';
-import { modelPath } from '../../support/native-engine.ts';
+import type { Home } from '../../support/home.ts';
 import { openAiClient } from '../../support/openai.ts';
-import { svc } from '../../support/svc.ts';
 import { failure } from '../api-failure.ts';
 import { checkEvents } from './event-order.ts';
 
@@ -17,22 +16,9 @@ let daemon: DaemonProcess;
 let client: OpenAI;
 
 test.before(async () => {
-  home = await makeHome();
-  for (const [name, file] of [
-    ['caller', 'tiny-qwen2'],
-    ['plain', 'tiny-llama'],
-    ['thinker', 'tiny-thinker'],
-  ] as const)
-    assert.is((await svc(['model', 'add', modelPath(file), '--name', name], { home })).code, 0);
-  daemon = await spawnDaemon(home).settled();
-  client = await openAiClient(daemon);
+  ({ home, daemon, client } = await serve({ caller: 'tiny-qwen2', plain: 'tiny-llama', thinker: 'tiny-thinker' }));
 });
-test.after(async () => {
-  daemon.kill('SIGTERM');
-  const { code } = await daemon.exit;
-  await home.remove();
-  assert.is(code, 0);
-});
+test.after(() => endServing({ home, daemon }));
 
 type Params = OpenAI.Responses.ResponseCreateParamsNonStreaming;
 /** The type of the client has no `seed`; svc has. */
