@@ -4,9 +4,6 @@
  * One file for each response, `ID.json`, mode 0600, in a folder of its own. It has the whole conversation, so no
  * response needs another one, and any may be deleted. Files go when they are too old, and the oldest when all together
  * are too large. A file that cannot be parsed is as good as absent.
- *
- * A durable background run has its place beside it: `ID.jsonl`, to which each event is appended before it is sent, and
- * from which a reader goes on after any `sequence_number`. Sizes, ages and deletion already cover every file of an id.
  */
 import { readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -22,7 +19,7 @@ import type { StoredResponse } from '../protocol/openai/responses/response.ts';
 
 export interface ResponseStoreOptions {
   readonly dir: string;
-  /** False: nothing is stored, and what is there is deleted. */
+  /** False: no response is stored, and stored ones are deleted. */
   readonly enabled: boolean;
   readonly keepMs: number;
   /** Maximum bytes of all files together. */
@@ -48,8 +45,8 @@ const FileSchema = v.looseObject({
 });
 
 interface Entry {
-  bytes: number;
-  storedAt: number;
+  readonly bytes: number;
+  readonly storedAt: number;
 }
 
 export class ResponseStore {
@@ -128,21 +125,20 @@ export class ResponseStore {
       await rm(dir, { recursive: true, force: true });
       return;
     }
-    const found = new Map<string, Entry>();
+    const found: (readonly [id: string, Entry])[] = [];
     for (const name of await namesIn(dir)) {
       const [, id] = FILE.exec(name) ?? [];
       if (id === undefined) continue;
       // What a write left behind that did not end.
-      if (name !== `${id}.json` && name !== `${id}.jsonl`) {
+      if (name !== `${id}.json`) {
         await rm(path.join(dir, name), { force: true });
         continue;
       }
       const { size, mtimeMs } = await stat(path.join(dir, name));
-      const { bytes, storedAt } = found.get(id) ?? { bytes: 0, storedAt: 0 };
-      found.set(id, { bytes: bytes + size, storedAt: Math.max(storedAt, mtimeMs) });
+      found.push([id, { bytes: size, storedAt: mtimeMs }]);
     }
-    const byAge = [...found].sort(([, a], [, b]) => a.storedAt - b.storedAt);
-    for (const [id, entry] of byAge) this.#remember(id, entry);
+    found.sort(([, a], [, b]) => a.storedAt - b.storedAt);
+    for (const [id, entry] of found) this.#remember(id, entry);
     await this.#tidy();
   }
 
@@ -157,7 +153,7 @@ export class ResponseStore {
     }
   }
 
-  /** Deletes what is too old or too much. */
+  /** Deletes responses that are too old, then the oldest until the limits hold. */
   async #tidy(): Promise<void> {
     for (const [id, entry] of [...this.#entries]) {
       const isTooMuch = this.#bytes > this.#options.mostBytes || this.#entries.size > MOST_RESPONSES;
@@ -174,9 +170,7 @@ export class ResponseStore {
 
   async #delete(id: string): Promise<void> {
     this.#forget(id);
-    for (const ending of ['json', 'jsonl']) {
-      await rm(path.join(this.#options.dir, `${id}.${ending}`), { force: true });
-    }
+    await rm(this.#fileOf(id), { force: true });
   }
 
   #remember(id: string, entry: Entry): void {

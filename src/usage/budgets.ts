@@ -8,6 +8,7 @@
 import { within } from '../files/within.ts';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
+import { dateOf, midnightAfter } from './day.ts';
 import { LedgerFile, readUsage, type AnsweredLine } from './ledger.ts';
 
 export interface Budget {
@@ -237,16 +238,12 @@ export class Budgets {
   }
 
   #usedUp(provider: string, what: 'requests' | 'tokens', bound: number): SvcError {
-    const midnight = Date.parse(`${dateOf(this.#at())}T00:00:00Z`) + 86_400_000;
+    const midnight = midnightAfter(dateOf(this.#at()));
     return new SvcError('BUSY', `${provider} has used up its budget of ${String(bound)} ${what} per day`, {
       hint: `wait until midnight UTC, or raise the budget: svc config set providers.${provider}.${what}_per_day N`,
       retryAfterSeconds: Math.ceil((midnight - this.#now()) / 1000),
     });
   }
-}
-
-function dateOf(at: string): string {
-  return at.slice(0, 10);
 }
 
 function tokensOf({ input_tokens, output_tokens }: Pick<AnsweredLine, 'input_tokens' | 'output_tokens'>): number {

@@ -10,6 +10,7 @@ import { whyOf } from '../files/why.ts';
 import type { Caller } from '../protocol/caller.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { hasQuota } from '../protocol/keys.ts';
+import { dateOf, midnightAfter } from './day.ts';
 import { readUsage, type AnsweredLine } from './ledger.ts';
 
 export interface QuotasOptions {
@@ -68,7 +69,7 @@ export class Quotas {
     const { trouble } = this.#options;
     const why = trouble();
     if (why !== null) throw uncounted(name, why);
-    const date = new Date(this.#now()).toISOString().slice(0, 10);
+    const date = this.#today();
     const earlier = await this.#inTime(name, this.#read(date.slice(0, 7)));
     const used = (period: string): number => earlier.of(period, name) + this.#own.of(period, name);
     const { tokens_per_day: daily, tokens_per_month: monthly } = limits;
@@ -76,16 +77,20 @@ export class Quotas {
     if (monthly !== undefined && used(date.slice(0, 7)) >= monthly)
       throw this.#usedUp(name, `${String(monthly)} tokens per month`, nextMonth(date));
     if (daily !== undefined && used(date) >= daily)
-      throw this.#usedUp(name, `${String(daily)} tokens per day`, Date.parse(`${date}T00:00:00Z`) + 86_400_000);
+      throw this.#usedUp(name, `${String(daily)} tokens per day`, midnightAfter(date));
   }
 
   /** Counts an answer that has ended. */
   answered({ key, input_tokens, output_tokens }: Omit<AnsweredLine, 'event' | 'at'>): void {
     const tokens = (input_tokens ?? 0) + (output_tokens ?? 0);
     if (key === null || key === undefined || tokens === 0) return;
-    const date = new Date(this.#now()).toISOString().slice(0, 10);
+    const date = this.#today();
     this.#own.add(date, key, tokens);
     this.#own.forgetBefore(date.slice(0, 7));
+  }
+
+  #today(): string {
+    return dateOf(new Date(this.#now()).toISOString());
   }
 
   /** Reads a month once. After an error the next call reads it again. */
@@ -104,7 +109,7 @@ export class Quotas {
     const tally = new Tally();
     for await (const line of readUsage(this.#options.dir, `${month}-01`)) {
       if (line.event !== 'answered' || typeof line.key !== 'string' || line.at >= this.#startedAt) continue;
-      tally.add(line.at.slice(0, 10), line.key, (line.input_tokens ?? 0) + (line.output_tokens ?? 0));
+      tally.add(dateOf(line.at), line.key, (line.input_tokens ?? 0) + (line.output_tokens ?? 0));
     }
     return tally;
   }

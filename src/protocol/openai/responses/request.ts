@@ -19,7 +19,7 @@ import {
 } from '../../generate.ts';
 import { given } from '../../given.ts';
 import { KeepAliveSchema } from '../../keep-alive.ts';
-import { invalid, parse, renamed } from '../../validate.ts';
+import { invalid, parse, presentFields, renamed } from '../../validate.ts';
 import { itemsOf, type Placed } from './items.ts';
 import { ToolFieldsSchema, toolsOf, type RequestTools } from './tools.ts';
 
@@ -127,7 +127,7 @@ type Fields = v.InferOutput<typeof ResponsesSchema>;
 
 /** Throws INVALID_REQUEST with `param`. */
 export function parseResponses(body: unknown): ResponsesCall {
-  const fields = withoutNulls(body);
+  const fields = presentFields(body);
   for (const [name, [asksNothing, what]] of UNSUPPORTED) {
     if (fields[name] !== undefined && !asksNothing(fields[name])) throw invalid(name, what);
   }
@@ -226,12 +226,6 @@ export function inTheirWords(error: unknown, { tools }: ResponsesCall, places: r
   const [ours, list, index] = /^(messages|tools)\[(\d+)\]/.exec(String(param)) ?? [];
   const place = (list === 'tools' ? tools.places : places)[Number(index)];
   return ours === undefined || place === undefined ? error : renamed(error, ours, place);
-}
-
-function withoutNulls(body: unknown): Record<string, unknown> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalid(undefined, 'must be a JSON object');
-  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
 }
 
 type Unsupported = readonly [asksNothing: (value: unknown) => boolean, what: string];

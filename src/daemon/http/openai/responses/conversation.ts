@@ -1,4 +1,4 @@
-/** The conversation of a request: what is stored of earlier ones, then its own items. */
+/** The conversation of a request: the items of the stored response that it continues, then its own. */
 import { SvcError } from '../../../../protocol/errors.ts';
 import { toConversation, type Conversation } from '../../../../protocol/openai/responses/input.ts';
 import {
@@ -36,11 +36,8 @@ export async function conversationOf(
   const all = [...earlier, ...own];
   checkCount(all, previousId === null ? 'input' : 'previous_response_id');
   if (all.length === 0) throw invalid('input', 'is required');
-  return { ...namesOf(toConversation(instructions, all)), items: all.map(({ item }) => item) };
-}
-
-function namesOf({ messages, places }: Conversation): Conversation {
-  return { messages, places };
+  const { messages, places } = toConversation(instructions, all);
+  return { messages, places, items: all.map(({ item }) => item) };
 }
 
 /** Reads each response once, and counts its bytes as if they had come in the body. */

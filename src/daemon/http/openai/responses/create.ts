@@ -1,6 +1,5 @@
 /** `POST /v1/responses`: a response, whole or as a stream of events. */
 import { shareOf } from '../../../../protocol/caller.ts';
-import { SvcError } from '../../../../protocol/errors.ts';
 import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../../protocol/generate.ts';
 import { Answer, type ResponseEvent } from '../../../../protocol/openai/responses/answer.ts';
 import { responseIdOf, storedItems, type ContentItem } from '../../../../protocol/openai/responses/items.ts';
@@ -9,6 +8,7 @@ import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/
 import { invalid } from '../../../../protocol/validate.ts';
 import { readJson } from '../../body.ts';
 import { contextOf, type Exchange } from '../../exchange.ts';
+import { withErrors } from '../../with-errors.ts';
 import { conversationOf, type FullConversation } from './conversation.ts';
 
 type Events = AsyncIterable<RouteEvent | GenerateEvent>;
@@ -31,19 +31,21 @@ class Run {
 
   /** Throws INVALID_REQUEST, and BUSY if the stored conversation is too large for now. */
   static async of(exchange: Exchange, call: ResponsesCall): Promise<Run> {
-    const context = contextOf(exchange);
-    return new Run(exchange, call, await conversationOf(exchange, call, shareOf(context.caller)));
+    const owner = shareOf(contextOf(exchange).caller);
+    return new Run(exchange, call, await conversationOf(exchange, call, owner), owner);
   }
 
-  private constructor(exchange: Exchange, call: ResponsesCall, conversation: FullConversation) {
+  private constructor(exchange: Exchange, call: ResponsesCall, conversation: FullConversation, owner: string) {
     const { services, id } = exchange;
     const context = contextOf(exchange);
     this.#exchange = exchange;
-    this.#owner = shareOf(context.caller);
+    this.#owner = owner;
     this.#items = conversation.items;
     this.#answer = new Answer({ id: responseIdOf(id), call, store: mayStore(exchange, call) });
     const { messages, places } = conversation;
-    this.#events = named(services.router.route({ ...call.request, messages }, context), call, places);
+    this.#events = withErrors(services.router.route({ ...call.request, messages }, context), (error) =>
+      inTheirWords(error, call, places),
+    );
   }
 
   async answerWhole(): Promise<void> {
@@ -99,13 +101,4 @@ function mayStore({ services }: Exchange, { store }: ResponsesCall): boolean {
 
 function encoded(events: readonly ResponseEvent[]): string {
   return events.map((event) => sseEvent(event.type, event)).join('');
-}
-
-/** Renames our fields in errors to the caller's. */
-async function* named(events: Events, call: ResponsesCall, places: readonly string[]): Events {
-  try {
-    yield* events;
-  } catch (error) {
-    throw error instanceof SvcError ? inTheirWords(error, call, places) : error;
-  }
 }

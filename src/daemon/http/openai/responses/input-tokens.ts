@@ -5,6 +5,7 @@ import { refuseFile } from '../../../../protocol/generate.ts';
 import { inTheirWords, parseResponses } from '../../../../protocol/openai/responses/request.ts';
 import { readJson } from '../../body.ts';
 import { contextOf, type Exchange } from '../../exchange.ts';
+import { withErrors } from '../../with-errors.ts';
 import { conversationOf } from './conversation.ts';
 
 export async function countInputTokens(exchange: Exchange): Promise<void> {
@@ -13,10 +14,9 @@ export async function countInputTokens(exchange: Exchange): Promise<void> {
   const context = contextOf(exchange);
   const { messages, places } = await conversationOf(exchange, call, shareOf(context.caller));
   const { services, reply } = exchange;
-  try {
-    const { finish } = await Collector.of(services.router.tokenize({ ...call.request, messages }, context));
-    reply.json(200, { object: 'response.input_tokens', input_tokens: finish.usage?.input_tokens ?? null });
-  } catch (error) {
-    throw inTheirWords(error, call, places);
-  }
+  const events = withErrors(services.router.tokenize({ ...call.request, messages }, context), (error) =>
+    inTheirWords(error, call, places),
+  );
+  const { finish } = await Collector.of(events);
+  reply.json(200, { object: 'response.input_tokens', input_tokens: finish.usage?.input_tokens ?? null });
 }
