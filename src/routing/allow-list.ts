@@ -17,7 +17,7 @@ interface World {
   find: FindModel;
 }
 
-/** As `decide`, with only what is in `models`. Rejects with MODEL_NOT_FOUND, too. */
+/** Like `decide`, but limited to `models`. Also rejects with MODEL_NOT_FOUND. */
 export async function decideWithin(
   models: readonly string[],
   request: Pick<GenerateRequest, 'model' | 'route' | 'fallback'>,

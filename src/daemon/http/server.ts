@@ -124,7 +124,7 @@ export function createListener({ services, control, limits: changed = {} }: List
   return server;
 }
 
-/** Passes requests to `onRequest`, and answers what is not a request. */
+/** Passes requests to `onRequest`; answers bytes that are not a valid request with an error. */
 function handle(
   server: Server,
   pending: PendingAnswers,

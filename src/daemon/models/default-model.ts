@@ -30,7 +30,7 @@ export class DefaultModel {
     this.#options = options;
   }
 
-  /** Of the last attempt; null: it succeeded, or there was none. */
+  /** Error of the last attempt to load; null if it succeeded or none was made. */
   get failure(): SvcError | null {
     return this.#failure;
   }

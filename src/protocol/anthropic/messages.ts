@@ -3,8 +3,8 @@
  *
  * Consecutive messages of a role are one turn, as in its documentation. A user's turn has the results of tools first,
  * each a message of its own, and then the rest. A system message after the beginning becomes a text of the user's turn,
- * marked as one: many templates refuse it elsewhere, and moving it up would break the prefix cache. The places of all parts in the caller's request are kept, so that
- * errors of a backend name the caller's fields.
+ * marked as one: many templates refuse it elsewhere, and moving it up would break the prefix cache. The places of all
+ * parts in the caller's request are kept, so that errors of a backend name the caller's fields.
  */
 import type { ContentPart, Message, ToolCall } from '../generate.ts';
 import { parse } from '../validate.ts';

@@ -37,7 +37,7 @@ export function toTags(models: readonly ListedModel[]): object {
         ...head,
         modified_at: created_at,
         details: detailsOf(model),
-        // By this field clients tell models of other machines.
+        // Clients recognise models that run elsewhere by this field.
         ...given({ remote_model: kind === 'provider' ? id.slice(owner.length + 1) : undefined }),
       };
     }),

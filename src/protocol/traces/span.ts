@@ -37,7 +37,7 @@ export interface Span {
 }
 
 export interface SpanStart {
-  /** Of the client, as received. */
+  /** The client's headers, as received. */
   readonly headers: TraceHeaders;
   /** Id of the request: the trace id if the client sent none. */
   readonly requestId: string;
@@ -55,7 +55,7 @@ export class IdleSpan implements Span {
   readonly traceId: string;
   readonly #context: TraceContext | null;
 
-  /** `context`: what is passed on. null: nothing, so that the receiver decides for itself. */
+  /** `context`: sent with outgoing requests. null: they carry no context, and the receiver decides by itself. */
   constructor(traceId: string, context: TraceContext | null) {
     this.traceId = traceId;
     this.#context = context;

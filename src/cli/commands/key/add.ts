@@ -70,7 +70,7 @@ function tokensOf(flag: string, tokens: number | undefined): number | undefined 
   return tokens;
 }
 
-/** Throws INVALID_REQUEST for what is no time in the future. */
+/** Throws INVALID_REQUEST unless `typed` is a time in the future. */
 function expiryOf(typed: string): string {
   const days = /^(\d{1,5})d$/.exec(typed)?.[1];
   const isDate = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z)?$/.test(typed);
