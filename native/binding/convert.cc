@@ -100,6 +100,7 @@ GenerationRequest ReadRequest(Napi::Value value, SamplingParams defaults,
   request.sampling = std::move(defaults);
   ReadRecord(object, "", request);
   CheckTokens(value.Env(), request.prompt_tokens, vocabulary);
+  if (request.continuation) CheckTokens(value.Env(), request.continuation->tokens, vocabulary);
   const bool chat = !object.Get("messages").IsUndefined();
   const bool raw = !object.Get("prompt").IsUndefined() || !request.prompt_tokens.empty();
   if (chat == raw) {
@@ -171,6 +172,7 @@ Napi::Object ToObject(Napi::Env env, const GenerationOutput& output) {
     object.Set("embeddings", embeddings);
   }
   if (!output.logprobs.empty()) object.Set("logprobs", ToArray(env, output.logprobs));
+  if (!output.tokens.empty()) object.Set("tokens", ToValue(env, output.tokens));
   if (output.cells) object.Set("cells", ToObject(env, *output.cells, CellDemand::Fields()));
   if (!output.done) return object;
   if (!output.status.ok()) {

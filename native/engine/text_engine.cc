@@ -127,9 +127,14 @@ class LlamaTextEngine final : public TextEngine {
     submission.reader = std::move(rules.value().reader);
     submission.spelled = std::move(rules.value().spelled);
     const std::vector<Token> seen = WithoutMedia(submission.prompt);
+    submission.lists_tokens = request.continuation.has_value();
+    Continuation continuation = std::move(request.continuation).value_or(Continuation{});
+    if (submission.lists_tokens && !request.sampling.seed)
+      request.sampling.seed = continuation.seed;
     SamplerOptions options{.params = request.sampling,
                            .prompt = seen,
                            .constraint = std::move(rules.value().constraint),
+                           .known = std::move(continuation.tokens),
                            .logprobs = request.logprobs,
                            .piece = [this](Token token) { return model().Piece(token, true); }};
     Result<std::unique_ptr<Sampler>> sampler = NewSampler(model().vocab(), std::move(options));

@@ -39,7 +39,8 @@ import type {
 } from '../protocol/routes.ts';
 import { listModels } from '../routing/listed.ts';
 import type { Outcome, Router } from '../routing/router.ts';
-import { responseStoreOf } from '../responses/configured.ts';
+import type { BackgroundResponses } from '../responses/background/background.ts';
+import { backgroundOf, responseStoreOf } from '../responses/configured.ts';
 import type { ResponseStore } from '../responses/response-store.ts';
 import { tracesOf, type Traces } from '../traces/configured.ts';
 import { Checks, type Store } from './checks.ts';
@@ -110,6 +111,7 @@ export class Daemon implements Services {
   readonly failures: FailureLog;
   readonly router: Router;
   readonly responses: ResponseStore;
+  readonly background: BackgroundResponses;
   readonly healthFeed = new HealthFeed();
   readonly access: Keys;
   readonly metrics: Metrics;
@@ -130,6 +132,7 @@ export class Daemon implements Services {
     this.router = router;
     this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log);
     this.responses = responseStoreOf(config.responses, paths, log);
+    this.background = backgroundOf(this.responses, router, this.access, log);
     this.tracer = tracesOf(config.traces, log);
     this.#identity = {
       pid: process.pid,
@@ -238,7 +241,7 @@ export class Daemon implements Services {
         .catch(() => undefined);
     };
     inBackground(log, 'startup', this.#begin(file));
-    inBackground(log, 'opening the stored responses', this.responses.open());
+    inBackground(log, 'opening the stored responses', this.background.open());
 
     const cause = await lifecycle.stopping;
     serviceManager?.stopping();
@@ -437,6 +440,7 @@ export class Daemon implements Services {
     const { router, backends, providers, lifecycle, log } = this.#parts;
     this.#conditions.enter('stopping', reason);
     this.#ending.abort(new SvcError('NOT_READY', 'svc is stopping'));
+    await this.background.close();
     await drain({
       router,
       backends: [...backends.values(), ...providers.retiring],

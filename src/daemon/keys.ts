@@ -56,11 +56,15 @@ export class Keys implements Access {
     if (known === null) return null;
     if (known.length === 0 && localAddress !== undefined && isLoopback(localAddress))
       return { scope: 'admin', key: null };
-    const found = keys
-      .flatMap((key) => find(key, known) ?? [])
-      .filter(({ expiresAt }) => expiresAt === null || Date.now() < expiresAt);
+    const found = keys.flatMap((key) => find(key, known) ?? []).filter((key) => !isExpired(key));
     const best = found.find(({ scope }) => scope === 'admin') ?? found[0];
     return best === undefined ? null : { scope: best.scope, key: best.name, ...given({ limits: best.limits }) };
+  }
+
+  /** True if there is a valid key of this name. Never rejects. */
+  async has(name: string): Promise<boolean> {
+    const known = (await this.#current()) ?? [];
+    return known.some((key) => key.name === name && !isExpired(key));
   }
 
   /** Resolves with the condition `api_keys`. */
@@ -109,6 +113,10 @@ export class Keys implements Access {
     }
     return keys;
   }
+}
+
+function isExpired({ expiresAt }: Key): boolean {
+  return expiresAt !== null && Date.now() >= expiresAt;
 }
 
 function keyOf({ name, scope, sha256, expires_at, models, tokens_per_day, tokens_per_month }: KeyEntry): Key {

@@ -24,6 +24,7 @@ import type {
   ReloadRecord,
 } from '../protocol/routes.ts';
 import type { Tracer } from '../protocol/traces/span.ts';
+import type { BackgroundResponses } from '../responses/background/background.ts';
 import type { ResponseStore } from '../responses/response-store.ts';
 import type { HealthFeed } from './health-feed.ts';
 import type { FailureLog } from './request-log.ts';
@@ -84,6 +85,8 @@ export interface Services {
   readonly tracer: Tracer;
   /** Stored responses of OpenAI's Responses API. */
   readonly responses: ResponseStore;
+  /** Those that are answered without a connection. */
+  readonly background: BackgroundResponses;
   /** Host header values that are accepted besides the bound addresses. */
   readonly allowedHosts: readonly string[];
   /** Origins of the pages that may use the HTTP API. */

@@ -3,7 +3,15 @@
  * names of the protocol and of the C++ structs, which list them (native/engine/base/request.h).
  */
 import type { EmbedRequest } from '../protocol/embed.ts';
-import type { Repetition, FinishEvent, GenerateRequest, Infill, Message, Usage } from '../protocol/generate.ts';
+import type {
+  Continuation,
+  FinishEvent,
+  GenerateRequest,
+  Infill,
+  Message,
+  Repetition,
+  Usage,
+} from '../protocol/generate.ts';
 import type { DeviceRecord, StepsHealth } from '../protocol/records.ts';
 import type { RerankRequest } from '../protocol/rerank.ts';
 import type { DetokenizeRequest, TokenizeTextRequest } from '../protocol/tokenize.ts';
@@ -136,6 +144,7 @@ export interface EngineRequest extends Partial<
   readonly prompt_tokens?: readonly number[];
   /** The gap that the answer fills; it begins with `prompt`. */
   readonly infill?: Infill;
+  readonly continuation?: Continuation;
   /** Default true: reuses cached prefixes of the prompt. Ignored if a seed is set. */
   readonly reuse_prefix?: boolean;
   /** The client's share. `cached_tokens` counts only tokens that the same share sent before. */
@@ -223,6 +232,8 @@ export interface EngineOutput {
   readonly tool_calls?: readonly NativeToolCallPart[];
   /** For the tokens that begin in `text`. */
   readonly logprobs?: readonly (NativeLogprob & { readonly top: readonly NativeLogprob[] })[];
+  /** Only with a continuation: the tokens since the last output. */
+  readonly tokens?: readonly number[];
   readonly finish?: EngineFinish;
   readonly error?: { readonly code: string; readonly message: string; readonly param?: string };
 }

@@ -144,6 +144,7 @@ const output = object<EngineOutput>({
       }),
     ),
   ),
+  tokens: optional(listOf(tokenId)),
   finish: optional(
     object<EngineFinish>({
       reason: oneOf('stop', 'length', 'tool_calls', 'content_filter', 'cancelled'),

@@ -5,7 +5,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 
-const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_TRUNC } = constants;
+const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_TRUNC } = constants;
 /** Undefined on Windows, which has no FIFOs in its file system. */
 const NO_WAIT = (constants as { O_NONBLOCK?: number }).O_NONBLOCK ?? 0;
 /** Access for the owner only. */
@@ -30,6 +30,11 @@ export async function openToRead(path: string): Promise<FileHandle> {
 export async function openToAppend(path: string): Promise<FileHandle> {
   const flags = O_WRONLY | O_APPEND | O_CREAT | NO_WAIT;
   return await regular(path, await open(path, flags, MODE).catch((error: unknown) => refuse(path, error)));
+}
+
+/** Rejects with EEXIST if there is something at the path. */
+export async function openToCreate(path: string): Promise<FileHandle> {
+  return await open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL, MODE);
 }
 
 /** Rejects like `openToRead`. */

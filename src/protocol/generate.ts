@@ -257,8 +257,22 @@ export type RawPrompt =
   | { readonly text: string; readonly infill?: Infill }
   | { readonly tokens: readonly number[]; readonly infill?: undefined };
 
+/**
+ * An answer that another request can continue if this one is cut off: a local model's events list their tokens, and the
+ * other request gets all of them. It begins the answer with these tokens again, and goes on as the first would have.
+ */
+export interface Continuation {
+  /** Of the sampler, unless the request sets one; the same in both. */
+  readonly seed: number;
+  /** Tokens of all events so far. */
+  readonly tokens: readonly number[];
+}
+
 /** `raw`: local models only; `messages` is then empty, and all that concerns chats is absent. */
-export type GenerateRequest = v.InferOutput<typeof GenerateRequestSchema> & { readonly raw?: RawPrompt };
+export type GenerateRequest = v.InferOutput<typeof GenerateRequestSchema> & {
+  readonly raw?: RawPrompt;
+  readonly continuation?: Continuation;
+};
 
 /** `content_filter`: a provider withheld the rest. */
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'cancelled';
@@ -303,8 +317,16 @@ export interface StartEvent {
   /** As in Usage. Absent: not known before the end. */
   readonly input_tokens?: number;
 }
+/** Part of an answer. */
+interface Listed {
+  /**
+   * Only with a `Continuation`, and of local models: the tokens since the last event that had some. The content so far
+   * is of these and of earlier ones.
+   */
+  readonly tokens?: readonly number[];
+}
 /** Whole UTF-8 characters, never part of a stop string. */
-export interface TextEvent {
+export interface TextEvent extends Listed {
   readonly type: 'text';
   readonly text: string;
   /** Log probabilities of this text's tokens, if requested. */
@@ -320,12 +342,12 @@ export interface TokenLogprobs extends TokenLogprob {
   readonly top: readonly TokenLogprob[];
 }
 /** The model's reasoning before its answer; not part of the answer. */
-export interface ReasoningEvent {
+export interface ReasoningEvent extends Listed {
   readonly type: 'reasoning';
   readonly text: string;
 }
 /** Part of a tool call. The first part of an `index` has `id` and `name`; the `arguments` of all parts are joined. */
-export interface ToolCallEvent {
+export interface ToolCallEvent extends Listed {
   readonly type: 'tool_call';
   readonly index: number;
   readonly id?: string;

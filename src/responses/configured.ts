@@ -1,7 +1,10 @@
-/** The store of responses as the config wants it. */
+/** The responses as the config wants them. */
 import type { Config } from '../config/config.ts';
 import { responsesFolder, type Paths } from '../home/paths.ts';
 import type { Logger } from '../log/log.ts';
+import { SvcError } from '../protocol/errors.ts';
+import { BackgroundResponses } from './background/background.ts';
+import type { Route } from './background/run.ts';
 import { ResponseStore } from './response-store.ts';
 
 const DAY_MS = 86_400_000;
@@ -17,5 +20,25 @@ export function responseStoreOf(
     keepMs: keep_days * DAY_MS,
     mostBytes: disk_bytes,
     onFailure: (error) => log.warn({ err: error }, 'stored responses cannot be tidied up'),
+  });
+}
+
+export function backgroundOf(
+  store: ResponseStore,
+  router: { readonly route: Route },
+  keys: { has(name: string): Promise<boolean> },
+  log: Logger,
+): BackgroundResponses {
+  return new BackgroundResponses({
+    store,
+    async *route(request, context) {
+      const { kind, name } = context.caller;
+      // Perhaps the key was deleted since the response was asked for.
+      if (kind === 'key' && !(await keys.has(name ?? ''))) {
+        throw new SvcError('UNAUTHORIZED', 'the API key that asked for this response is no longer valid');
+      }
+      yield* router.route(request, context);
+    },
+    onFailure: (error) => log.warn({ err: error }, 'a background response cannot be kept'),
   });
 }

@@ -4,6 +4,8 @@
  * One file for each response, `ID.json`, mode 0600, in a folder of its own. It has the whole conversation, so no
  * response needs another one, and any may be deleted. Files go when they are too old, and the oldest when all together
  * are too large. A file that cannot be parsed is as good as absent.
+ *
+ * A background response also has a journal, `background/ID.jsonl` (background/journal.ts), which counts and goes with it.
  */
 import { readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -36,6 +38,7 @@ export const RESPONSE_BYTES: number = LIMITS.bodyBytes;
 export const MOST_RESPONSES = 20_000;
 const TIDY_MS = 3_600_000;
 const FILE = /^(resp_[0-9a-f]{32})\./;
+const JOURNALS = 'background';
 
 const FileSchema = v.looseObject({
   owner: v.string(),
@@ -92,7 +95,8 @@ export class ResponseStore {
     await makeDirectory(this.#options.dir).catch(refuse);
     await writeFileAtomic(this.#fileOf(id), text, { mode: 0o600, fsync: false }).catch(refuse);
     this.#forget(id);
-    this.#remember(id, { bytes, storedAt: record.stored_at });
+    const all = bytes + (await sizeOf(this.journalOf(id)).catch(refuse));
+    this.#remember(id, { bytes: all, storedAt: record.stored_at });
     await this.#tidy().catch(refuse);
     return true;
   }
@@ -105,6 +109,22 @@ export class ResponseStore {
     if (entry === undefined || this.#isOld(entry)) return null;
     const record = await this.#read(id).catch(refuse);
     return record?.owner === owner ? record : null;
+  }
+
+  journalOf(id: string): string {
+    return path.join(this.#options.dir, JOURNALS, `${id}.jsonl`);
+  }
+
+  /** Ids of the journals whose responses are not stored. Rejects with CANNOT_WRITE. */
+  async unfinished(): Promise<string[]> {
+    await this.open();
+    const names = await namesIn(path.dirname(this.journalOf(''))).catch(refuse);
+    return names.flatMap((name) => FILE.exec(name)?.[1] ?? []).filter((id) => !this.#entries.has(id));
+  }
+
+  /** Deletes the journal of a response that cannot be stored. Rejects with CANNOT_WRITE. */
+  async dropJournal(id: string): Promise<void> {
+    await rm(this.journalOf(id), { force: true }).catch(refuse);
   }
 
   /** Bytes of a stored response; 0: there is none. */
@@ -135,7 +155,7 @@ export class ResponseStore {
         continue;
       }
       const { size, mtimeMs } = await stat(path.join(dir, name));
-      found.push([id, { bytes: size, storedAt: mtimeMs }]);
+      found.push([id, { bytes: size + (await sizeOf(this.journalOf(id))), storedAt: mtimeMs }]);
     }
     found.sort(([, a], [, b]) => a.storedAt - b.storedAt);
     for (const [id, entry] of found) this.#remember(id, entry);
@@ -170,6 +190,8 @@ export class ResponseStore {
 
   async #delete(id: string): Promise<void> {
     this.#forget(id);
+    // The journal first: alone it would be taken for a response on its way.
+    await rm(this.journalOf(id), { force: true });
     await rm(this.#fileOf(id), { force: true });
   }
 
@@ -190,6 +212,17 @@ export class ResponseStore {
   #fileOf(id: string): string {
     return path.join(this.#options.dir, `${id}.json`);
   }
+}
+
+/** Bytes of a file; 0: there is none. */
+async function sizeOf(file: string): Promise<number> {
+  return await stat(file).then(
+    ({ size }) => size,
+    (error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
+      throw error;
+    },
+  );
 }
 
 /** A missing folder counts as empty: the first response creates it. */

@@ -177,7 +177,18 @@ function fieldsOf(struct: string): string[] {
 
 test('the engine reads every sampler setting of the protocol, under its name', () => {
   assert.equal(fieldsOf('SamplingParams').sort(), Object.keys(SamplingSchema.entries).sort());
-  const added = ['id', 'chat', 'prompt', 'prompt_tokens', 'infill', 'reuse_prefix', 'share', 'own_prefixes', 'grammar'];
+  const added = [
+    'id',
+    'chat',
+    'prompt',
+    'prompt_tokens',
+    'infill',
+    'continuation',
+    'reuse_prefix',
+    'share',
+    'own_prefixes',
+    'grammar',
+  ];
   const known = new Set([...Object.keys(GenerateRequestSchema.entries), ...added]);
   assert.ok(fieldsOf('GenerationRequest').length > added.length);
   assert.equal(

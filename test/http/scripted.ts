@@ -22,6 +22,7 @@ import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord
 import type { LoadEvent } from '../../src/protocol/routes.ts';
 import { NO_TRACES, type Tracer } from '../../src/protocol/traces/span.ts';
 import type { RerankEvent, RerankRequest } from '../../src/protocol/rerank.ts';
+import { BackgroundResponses } from '../../src/responses/background/background.ts';
 import { ResponseStore } from '../../src/responses/response-store.ts';
 import {
   isConversation,
@@ -318,10 +319,17 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
   const world = ordinaryWorld();
   const log = loggerInto(logged);
   const responsesDir = join(tmpdir(), `svc-responses-${randomUUID()}`);
+  const responses = scriptedResponses(responsesDir, options.storesResponses ?? true);
+  const background = new BackgroundResponses({
+    store: responses,
+    route: (request, context) => router.route(request, context),
+    onFailure: (error) => logged.push({ error }),
+  });
   const services: Services = {
     tracer: options.tracer ?? NO_TRACES,
     log,
-    responses: scriptedResponses(responsesDir, options.storesResponses ?? true),
+    responses,
+    background,
     failures: new FailureLog(log),
     router,
     allowedHosts: options.allowedHosts ?? [],

@@ -22,6 +22,7 @@ void Join(GenerationOutput& earlier, GenerationOutput&& later) {
   Prepend(earlier.tool_calls, later.tool_calls);
   Prepend(earlier.embeddings, later.embeddings);
   Prepend(earlier.logprobs, later.logprobs);
+  Prepend(earlier.tokens, later.tokens);
   if (!later.cells) later.cells = earlier.cells;
   earlier = std::move(later);
 }

@@ -357,6 +357,19 @@ struct Infill {
   }
 };
 
+// An answer that another request can continue if this one is cut off: its outputs list their
+// tokens, and the other request gets all of them. The samplers see each of these tokens again, so
+// that their state, the random numbers included, is what it was.
+struct Continuation {
+  std::uint32_t seed = 0;     // of the sampler, unless the request sets one; the same in both
+  std::vector<Token> tokens;  // first tokens of the answer, drawn again whatever the logits are
+
+  static constexpr auto Fields() {
+    using Self = Continuation;
+    return std::make_tuple(SVC_FIELD(seed, .required = true), SVC_FIELD(tokens));
+  }
+};
+
 struct GenerationRequest {
   // Chosen by the caller; unique among the generations alive.
   GenerationId id = 0;
@@ -371,6 +384,8 @@ struct GenerationRequest {
   std::vector<Token> prompt_tokens;
   // The raw prompt is the beginning of what fills this gap.
   std::optional<Infill> infill;
+  // Absent: the answer is lost if it is cut off. REQUIRES: all tokens in the vocabulary.
+  std::optional<Continuation> continuation;
   // Absent: until the model ends its turn or the context is full.
   std::optional<std::uint32_t> max_tokens;
   // True: a prompt that exceeds the context is truncated (truncation.h) instead of refused. The
@@ -405,7 +420,8 @@ struct GenerationRequest {
     using Self = GenerationRequest;
     return std::make_tuple(
         SVC_FIELD(id, .required = true), SVC_FIELD(messages), SVC_FIELD(chat), SVC_FIELD(prompt),
-        SVC_FIELD(prompt_tokens), SVC_FIELD(infill), SVC_FIELD(max_tokens), SVC_FIELD(truncate),
+        SVC_FIELD(prompt_tokens), SVC_FIELD(infill), SVC_FIELD(continuation),
+        SVC_FIELD(max_tokens), SVC_FIELD(truncate),
         SVC_FIELD(sampling), SVC_FIELD(lora), SVC_FIELD(stop), SVC_FIELD(repetition_guard),
         SVC_FIELD(priority), SVC_FIELD(reuse_prefix), SVC_FIELD(share), SVC_FIELD(own_prefixes),
         SVC_FIELD(store), SVC_FIELD(grammar, .non_empty = true),
@@ -547,6 +563,9 @@ struct GenerationOutput {
   std::vector<float> embeddings;
   // For the tokens that begin in `text`, if requested.
   std::vector<TokenLogprobs> logprobs;
+  // Only with a Continuation: the tokens since the last output. All content so far is of these and
+  // of earlier ones.
+  std::vector<Token> tokens = {};
   // Present: the generation waits until the receiver has answered with TextEngine::GrantCells.
   std::optional<CellDemand> cells;
   // True for the last output of a request: it has finished, or failed with `status`.

@@ -68,6 +68,7 @@ class LlamaSampler final : public Sampler {
         penalties_(penalties),
         greedy_(IsGreedy(options.params)),
         constraint_(std::move(options.constraint)),
+        known_(std::move(options.known)),
         alternatives_(options.logprobs),
         piece_(std::move(options.piece)) {}
 
@@ -91,7 +92,7 @@ class LlamaSampler final : public Sampler {
   float Lead(const float* first) override {
     constexpr float kCertain = std::numeric_limits<float>::infinity();
     const bool forced = !forced_.empty() || (constraint_ != nullptr && !begun_) || Limit();
-    if (!greedy_ || forced) return kCertain;
+    if (!greedy_ || forced || !Known().empty()) return kCertain;
     thread_local std::vector<RankedToken> best;
     const std::span<const float> logits = Penalized(Biased({first, vocabulary_}));
     if (LargestLogits(logits, nullptr, 2, &best) == Ranking::kBroken) return 0;
@@ -102,6 +103,9 @@ class LlamaSampler final : public Sampler {
   }
 
   std::vector<Token> Forced() override { return std::exchange(forced_, {}); }
+  std::span<const Token> Known() const override {
+    return std::span(known_).subspan(std::min(remembered_, known_.size()));
+  }
   bool ended() const override { return constraint_ != nullptr && constraint_->ended(); }
   const TokenLogprobs* logprobs() const override {
     return alternatives_.has_value() ? &logprobs_ : nullptr;
@@ -121,19 +125,37 @@ class LlamaSampler final : public Sampler {
     Token token = Limit().value_or(-1);
     if (token < 0) token = Draw(biased, nullptr);
     if (token < 0) return kBrokenLogits;
-    if (constraint_ == nullptr) return token;
-    GrammarConstraint* const grammar = this->grammar();
-    if (!constraint_->Accept(token)) token = Redraw(token, biased, grammar);
-    return grammar != nullptr && grammar->is_too_slow() ? kSlowGrammar : token;
+    const bool is_known = !Known().empty();
+    if (constraint_ == nullptr) return is_known ? Known().front() : token;
+    if (is_known) return DrawKnown(token, biased);
+    if (!constraint_->Accept(token)) {
+      token = Redraw(token, biased, [this](Token drawn) { return constraint_->Accept(drawn); });
+    }
+    return IsTooSlow() ? kSlowGrammar : token;
   }
 
-  // Draws a token in place of `refused`, and accepts it.
-  Token Redraw(Token refused, std::span<const float> biased, GrammarConstraint* grammar) {
+  // Accepts the next known token. `drawn`, and what would be drawn in its place if it is refused,
+  // count only for the state of the samplers.
+  Token DrawKnown(Token drawn, std::span<const float> biased) {
+    const auto allows = [this](Token token) { return constraint_->Allows(token); };
+    if (!allows(drawn)) (void)Redraw(drawn, biased, allows);
+    const Token token = Known().front();
+    // If not, the constraint is not that of the answer's first run.
+    if (!constraint_->Accept(token)) return kNoToken;
+    return IsTooSlow() ? kSlowGrammar : token;
+  }
+
+  bool IsTooSlow() const { return grammar() != nullptr && grammar()->is_too_slow(); }
+
+  // Draws tokens in place of `refused` until one is accepted; returns it.
+  template <typename Accepts>
+  Token Redraw(Token refused, std::span<const float> biased, Accepts accepts) {
+    GrammarConstraint* const grammar = this->grammar();
     TokenSet allowed = grammar != nullptr ? grammar->Allowed() : TokenSet::All(vocabulary_);
     for (int draws = 0; draws < kMaxRedraws; ++draws) {
       allowed.Remove(refused);
       const Token token = Draw(biased, &allowed);
-      if (token < 0 || constraint_->Accept(token)) return token;
+      if (token < 0 || accepts(token)) return token;
       refused = token;
     }
     return kSlowGrammar;
@@ -204,6 +226,7 @@ class LlamaSampler final : public Sampler {
   }
 
   void Remember(Token token) {
+    ++remembered_;
     if (chain_ != nullptr) llama_sampler_accept(chain_.get(), token);
   }
 
@@ -245,6 +268,8 @@ class LlamaSampler final : public Sampler {
   const int penalties_;
   const bool greedy_;
   const std::unique_ptr<AnswerConstraint> constraint_;  // null: anything may follow
+  const std::vector<Token> known_;
+  std::size_t remembered_ = 0;  // tokens of the answer so far
   const std::optional<std::uint32_t> alternatives_;
   const std::function<std::string(Token)> piece_;
   bool begun_ = false;

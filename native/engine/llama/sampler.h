@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "engine/base/request.h"
 #include "engine/grammar/grammar_constraint.h"
@@ -30,6 +31,8 @@ struct SamplerOptions {
   // Tokens that penalties see before the first drawn token.
   std::span<const Token> prompt;
   std::unique_ptr<AnswerConstraint> constraint;  // null: anything may follow
+  // First tokens of the answer (Continuation).
+  std::vector<Token> known = {};
   std::optional<std::uint32_t> logprobs;         // alternatives to report; absent: none
   // Returns the bytes of a token, for logprobs.
   std::function<std::string(Token)> piece;

@@ -163,6 +163,8 @@ class Sampler {
   // Tokens that the grammar forces after the one just drawn, so that they need no logits. They are
   // remembered like drawn ones, and returned once.
   virtual std::vector<Token> Forced() { return {}; }
+  // Tokens that the next draws give whatever the logits are. Valid until the next draw.
+  virtual std::span<const Token> Known() const { return {}; }
   // True if the text is complete under the grammar and nothing can follow.
   virtual bool ended() const { return false; }
   // Log probabilities of the last drawn token; null unless requested.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "engine/model/step_constants.h"
@@ -95,12 +96,20 @@ std::uint32_t DraftRound::MostDrafts(const Generation& generation, std::uint32_t
   return left < 2 ? 0 : std::min({left - 1, most, kMostDrafts});
 }
 
-// Drafts of each part from its own text, at most `most` tokens.
+// Drafts of each part, at most `most` tokens: the known tokens of an answer that is continued, else
+// from its own text.
 std::vector<Proposal> DraftRound::Proposals(const Step& step, std::uint32_t most) {
   std::vector<Proposal> proposals(step.parts.size());
   for (std::size_t i = 0; i < step.parts.size(); ++i) {
     Generation& generation = *step.parts[i].generation;
     if (generation.IsPlain() || generation.generated() == 0) continue;
+    if (const std::span<const Token> known = generation.sampler->Known(); !known.empty()) {
+      const std::size_t drafts = std::min<std::size_t>(known.size(), MostDrafts(generation, most));
+      for (const Token token : known.first(drafts)) {
+        proposals[i].drafts.push_back({.token = token, .chance = 1});
+      }
+      continue;
+    }
     generation.lookup.Follow(generation.tokens, generation.prompt_size);
     generation.trust += kTrustRecovery * (1 - generation.trust);
     proposals[i].trust = generation.trust;

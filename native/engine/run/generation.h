@@ -45,6 +45,7 @@ struct Submission {
   AdapterSet adapters = {};  // LoRA adapters that it is computed with; part of scope.salt
   PrefixScope scope;
   bool store = true;  // the disk tier may keep its tokens
+  bool lists_tokens = false;  // in its outputs
   // Pictures and sounds, in the order of the prompt. REQUIRES: the prompt does not end with one.
   std::vector<MediaRows> media = {};
   // Number of tokens at the beginning that may be in the prefix cache. What follows them has other
@@ -60,6 +61,7 @@ class Generation : Submission {
       : Submission(std::move(submission)),
         tokens(std::move(prompt)),
         prompt_size(static_cast<std::uint32_t>(tokens.size())),
+        listed(prompt_size),
         stream(std::move(stop)),
         guard(repetition_guard) {}
 
@@ -121,8 +123,12 @@ class Generation : Submission {
     return told;
   }
 
-  // Puts a piece of the text into *output.
+  // Puts a piece of the text into *output, and the tokens since the last one, if they are wanted.
   void Write(std::string text, bool last, GenerationOutput* output) {
+    if (lists_tokens) {
+      output->tokens.assign(tokens.begin() + listed, tokens.end());
+      listed = tokens.size();
+    }
     if (reader != nullptr) {
       reader->Read(text, last, output);
     } else {
@@ -156,6 +162,7 @@ class Generation : Submission {
 
   std::vector<Token> tokens;  // prompt and generated tokens
   const std::uint32_t prompt_size;
+  std::size_t listed;          // of `tokens`, the prompt and those in earlier outputs
   std::uint32_t computed = 0;  // of `tokens`, in the cache
   SequenceId sequence = -1;    // negative: not in the cache
   PrefixCache::Pin pin;        // of the computed ones, those in cells of the prefix cache

@@ -516,7 +516,7 @@ void Loop::Emit(Generation& generation, std::string text) {
   GenerationOutput output{.id = generation.id};
   generation.Write(std::move(text), /*last=*/false, &output);
   output.logprobs = generation.TakeLogprobs();
-  if (!output.has_content()) return;
+  if (!output.has_content() && output.tokens.empty()) return;
   outbox_.Add(std::move(output), /*urgent=*/first);
 }
 

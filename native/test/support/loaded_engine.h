@@ -32,6 +32,7 @@ class Listener {
         answers_[output.id].Add(output);
         std::move(output.logprobs.begin(), output.logprobs.end(),
                   std::back_inserter(logprobs_[output.id]));
+        std::ranges::copy(output.tokens, std::back_inserter(tokens_[output.id]));
         if (output.done) ends_[output.id] = std::move(output);
       }
       heard_.notify_all();
@@ -53,6 +54,10 @@ class Listener {
     const std::lock_guard lock(mutex_);
     return logprobs_[id];
   }
+  std::vector<Token> Tokens(GenerationId id) {
+    const std::lock_guard lock(mutex_);
+    return tokens_[id];
+  }
   svc::test::Answer Answer(GenerationId id) {
     const std::lock_guard lock(mutex_);
     return answers_[id];
@@ -68,6 +73,7 @@ class Listener {
   std::map<GenerationId, std::string> texts_;
   std::map<GenerationId, svc::test::Answer> answers_;
   std::map<GenerationId, std::vector<TokenLogprobs>> logprobs_;
+  std::map<GenerationId, std::vector<Token>> tokens_;
   std::map<GenerationId, GenerationOutput> ends_;
 };
 

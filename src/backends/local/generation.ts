@@ -155,12 +155,16 @@ export type ContentEvent = AnswerEvent | VectorsEvent | ScoresEvent | TokensEven
 
 export class Generation extends EngineAnswer<AnswerEvent> {
   readonly #events: AnswerEvent[] = [];
+  /** Of the events in the buffer, and perhaps of the next ones. */
+  #tokens: number[] = [];
   #characters = 0;
   #logprobs = 0;
   #calls = 0;
   #paused = false;
 
-  protected override add({ text, reasoning = '', tool_calls = [], logprobs = [], finish }: EngineOutput): boolean {
+  protected override add(output: EngineOutput): boolean {
+    const { text, reasoning = '', tool_calls = [], logprobs = [], tokens = [], finish } = output;
+    this.#tokens.push(...tokens);
     this.#append('reasoning', reasoning, []);
     this.#append('text', text, toLogprobs(logprobs));
     if (!tool_calls.every((part) => this.#addCall(part))) {
@@ -222,14 +226,17 @@ export class Generation extends EngineAnswer<AnswerEvent> {
 
   protected override take(): AnswerEvent | undefined {
     const event = this.#events.shift();
-    if (event === undefined || this.#events.length > 0) return event;
+    if (event === undefined) return undefined;
+    const tokens = this.#tokens.splice(0);
+    const listed = tokens.length === 0 ? event : { ...event, tokens };
+    if (this.#events.length > 0) return listed;
     this.#characters = 0;
     this.#logprobs = 0;
     if (this.#paused) {
       this.#paused = false;
       this.owner.send({ type: 'resume', id: this.id });
     }
-    return event;
+    return listed;
   }
 }
 

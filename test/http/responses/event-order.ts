@@ -21,7 +21,7 @@ interface Open {
   isPartDone: boolean;
 }
 
-const ENDS = ['response.completed', 'response.incomplete', 'response.failed'];
+const ENDS = ['response.completed', 'response.incomplete', 'response.failed', 'response.cancelled'];
 const BEGIN_PART = /^response\.(content_part|reasoning_summary_part)\.added$/;
 const END_PART = /^response\.(content_part|reasoning_summary_part)\.done$/;
 const DELTA = /^response\.(output_text|reasoning_text|reasoning_summary_text|function_call_arguments)\.delta$/;

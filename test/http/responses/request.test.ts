@@ -199,7 +199,7 @@ test('what cannot be honoured is refused by name', () => {
       message([{ type: 'input_audio', input_audio: { data: '!', format: 'wav' } }]),
       'input[0].content[0].input_audio.data',
     ],
-    [{ background: true }, 'background'],
+    [{ background: 'yes' }, 'background'],
     [{ conversation: 'a' }, 'conversation'],
     [{ prompt: { id: 'a' } }, 'prompt'],
     [{ context_management: [{ type: 'compaction' }] }, 'context_management'],

@@ -33,11 +33,16 @@ export interface AnswerOptions {
   readonly call: ResponsesCall;
   /** True: the response will be stored. */
   readonly store: boolean;
+  /** True: the answer does not end with its connection. */
+  readonly background?: boolean;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
 }
 
 export class Answer {
   readonly #options: AnswerOptions;
-  readonly #createdAt = secondsNow();
+  readonly #now: () => number;
+  readonly #createdAt: number;
   readonly #output: OutputItem[] = [];
   /** Indices of the items that are not done, in `#output`. */
   readonly #open = new Set<number>();
@@ -45,7 +50,7 @@ export class Answer {
   readonly #calls = new Map<number, number>();
   #sequence = 0;
   #completedAt: number | null = null;
-  #status: ResponseStatus = 'in_progress';
+  #status: ResponseStatus;
   #store: boolean;
   #start: StartEvent | null = null;
   #route: RouteEvent | null = null;
@@ -53,8 +58,12 @@ export class Answer {
   #error: SvcError | null = null;
 
   constructor(options: AnswerOptions) {
+    const { store, background = false, now = Date.now } = options;
     this.#options = options;
-    this.#store = options.store;
+    this.#now = now;
+    this.#createdAt = this.#seconds();
+    this.#status = background ? 'queued' : 'in_progress';
+    this.#store = store;
   }
 
   get status(): ResponseStatus {
@@ -68,6 +77,7 @@ export class Answer {
       createdAt: this.#createdAt,
       completedAt: this.#completedAt,
       status: this.#status,
+      background: this.#options.background ?? false,
       settings: call.settings,
       store: this.#store,
       ignoredTools: call.tools.ignored,
@@ -93,6 +103,7 @@ export class Answer {
         return [];
       case 'start':
         this.#start = event;
+        this.#status = 'in_progress';
         return this.#numbered([
           { type: 'response.created', response: this.response },
           { type: 'response.in_progress', response: this.response },
@@ -113,9 +124,9 @@ export class Answer {
     return this.#numbered([{ type: `response.${this.#status}`, response: this.response }]);
   }
 
-  /** The last events of an answer that failed; before the first event only the error itself. */
+  /** The last events of an answer that failed; before the first event only the error itself, if it is not stored. */
   fail(error: SvcError, requestId: string): ResponseEvent[] {
-    const begun = this.#sequence > 0;
+    const begun = this.#sequence > 0 || this.#options.background === true;
     this.#error = error;
     this.#status = 'failed';
     const { error: detail } = toOpenAiError(error, requestId) as { readonly error: object };
@@ -124,6 +135,13 @@ export class Answer {
       // Flat as in the types of OpenAI's clients, and nested as their code reads it.
       { type: 'error', code: codeOf(error), message: error.told, param: error.param ?? null, error: detail },
     ]);
+  }
+
+  /** The last events of an answer that its client has cancelled. OpenAI has no type for it. */
+  cancel(): ResponseEvent[] {
+    this.#status = 'cancelled';
+    const events = [...this.#open].sort((a, b) => a - b).flatMap((index) => this.#close(index, 'incomplete'));
+    return this.#numbered([...events, { type: 'response.cancelled', response: this.response }]);
   }
 
   #numbered(events: readonly PartEvent[]): ResponseEvent[] {
@@ -236,17 +254,17 @@ export class Answer {
       events.push(...this.#close(index, isCut && index === last ? 'incomplete' : 'completed'));
     }
     this.#status = isCut ? 'incomplete' : 'completed';
-    if (!isCut) this.#completedAt = secondsNow();
+    if (!isCut) this.#completedAt = this.#seconds();
     return events;
   }
 
   #newId(type: OutputItem['type']): string {
     return itemIdOf(this.#options.id, type, this.#output.length);
   }
-}
 
-function secondsNow(): number {
-  return Math.floor(Date.now() / 1000);
+  #seconds(): number {
+    return Math.floor(this.#now() / 1000);
+  }
 }
 
 /** False for a call whose arguments may go on. */

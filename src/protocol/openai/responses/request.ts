@@ -30,6 +30,8 @@ export interface ResponsesCall {
   readonly instructions: string | null;
   readonly previousId: string | null;
   readonly stream: boolean;
+  /** True: the answer goes on without its connection, and is read later. */
+  readonly background: boolean;
   /** undefined: as the daemon is configured. */
   readonly store: boolean | undefined;
   /** True: reasoning is sent as a summary, not as text. */
@@ -119,6 +121,7 @@ export const ResponsesSchema = v.object({
   prompt_cache_key: label,
   safety_identifier: label,
   store: v.exactOptional(v.boolean()),
+  background: v.exactOptional(v.boolean(), false),
   stream: v.exactOptional(v.boolean(), false),
   ...ExtensionsSchema.entries,
   keep_alive: KeepAliveSchema,
@@ -158,6 +161,7 @@ export function parseResponses(body: unknown): ResponsesCall {
     instructions: call.instructions ?? null,
     previousId: call.previous_response_id ?? null,
     stream: call.stream,
+    background: call.background,
     store: call.store,
     wantsSummary: (call.reasoning.summary ?? null) !== null,
     tools,
@@ -234,7 +238,6 @@ const never = (): boolean => false;
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
 const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupported>([
-  ['background', [(value) => value === false, 'is not supported yet']],
   ['conversation', [never, 'is not supported: use previous_response_id']],
   ['prompt', [never, 'is not supported: send the text itself']],
   ['context_management', [isEmptyList, 'is not supported: use truncation']],

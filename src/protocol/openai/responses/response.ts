@@ -6,7 +6,8 @@ import { openAiCode, truncatedOf } from '../chat-response.ts';
 import type { ContentItem, OutputItem } from './items.ts';
 import type { ResponseSettings } from './request.ts';
 
-export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed';
+/** `queued` and `cancelled`: background responses only. */
+export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 
 /** What is known of an answer so far. */
 export interface AnswerFacts {
@@ -16,6 +17,7 @@ export interface AnswerFacts {
   /** null: not completed. */
   readonly completedAt: number | null;
   readonly status: ResponseStatus;
+  readonly background: boolean;
   readonly settings: ResponseSettings;
   /** True if the response is, or will be, stored. */
   readonly store: boolean;
@@ -56,7 +58,7 @@ export function toResponse(facts: AnswerFacts): ResponseRecord {
     created_at: facts.createdAt,
     completed_at: facts.completedAt,
     status,
-    background: false,
+    background: facts.background,
     error: error === null ? null : { code: codeOf(error), message: error.told },
     incomplete_details: status === 'incomplete' ? { reason: incompleteReason(finish) } : null,
     model: start?.model ?? '',

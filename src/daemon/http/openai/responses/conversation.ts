@@ -15,7 +15,7 @@ import type { Exchange } from '../../exchange.ts';
 
 export interface FullConversation extends Conversation {
   /** All items in their order, without references. */
-  readonly items: readonly ContentItem[];
+  readonly items: readonly Placed<ContentItem>[];
 }
 
 /**
@@ -37,7 +37,7 @@ export async function conversationOf(
   checkCount(all, previousId === null ? 'input' : 'previous_response_id');
   if (all.length === 0) throw invalid('input', 'is required');
   const { messages, places } = toConversation(instructions, all);
-  return { messages, places, items: all.map(({ item }) => item) };
+  return { messages, places, items: all };
 }
 
 /** Reads each response once, and counts its bytes as if they had come in the body. */

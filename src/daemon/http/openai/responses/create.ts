@@ -9,13 +9,19 @@ import { invalid } from '../../../../protocol/validate.ts';
 import { readJson } from '../../body.ts';
 import { contextOf, type Exchange } from '../../exchange.ts';
 import { withErrors } from '../../with-errors.ts';
+import { createInBackground } from './background.ts';
 import { conversationOf, type FullConversation } from './conversation.ts';
 
 type Events = AsyncIterable<RouteEvent | GenerateEvent>;
 
 export async function createResponse(exchange: Exchange): Promise<void> {
-  const call = parseResponses(await readJson(exchange));
+  const body = await readJson(exchange);
+  const call = parseResponses(body);
   refuseFile(call.request);
+  if (call.background) {
+    await createInBackground(exchange, call, body);
+    return;
+  }
   const run = await Run.of(exchange, call);
   if (call.stream) await run.answerStream();
   else await run.answerWhole();
@@ -40,7 +46,7 @@ class Run {
     const context = contextOf(exchange);
     this.#exchange = exchange;
     this.#owner = owner;
-    this.#items = conversation.items;
+    this.#items = conversation.items.map(({ item }) => item);
     this.#answer = new Answer({ id: responseIdOf(id), call, store: mayStore(exchange, call) });
     const { messages, places } = conversation;
     this.#events = withErrors(services.router.route({ ...call.request, messages }, context), (error) =>

@@ -4,18 +4,25 @@ import { SvcError } from '../../../../protocol/errors.ts';
 import { parseItemsQuery, toItemList } from '../../../../protocol/openai/responses/item-list.ts';
 import type { StoredResponse } from '../../../../protocol/openai/responses/response.ts';
 import { invalid } from '../../../../protocol/validate.ts';
+import { parseStreamQuery } from '../../../../protocol/openai/responses/stream-query.ts';
+import type { Services } from '../../../services.ts';
 import { contextOf, type Exchange } from '../../exchange.ts';
+import { streamResponse } from './background.ts';
 
 export async function showResponse(exchange: Exchange): Promise<void> {
-  const stream = exchange.query.get('stream');
-  if (stream !== null && stream !== 'false')
-    throw invalid('stream', 'is for background responses, which do not exist yet');
-  const { response } = await storedOf(exchange);
-  exchange.reply.json(200, response);
+  if (parseStreamQuery(exchange.query).stream) {
+    if (await streamResponse(exchange)) return;
+    await storedOf(exchange);
+    throw invalid('stream', 'is only for responses that were created with background: true');
+  }
+  const run = await runningOf(exchange);
+  exchange.reply.json(200, run?.response ?? (await storedOf(exchange)).response);
 }
 
+/** A response on its way is cancelled first. */
 export async function deleteResponse(exchange: Exchange): Promise<void> {
   const { param: id, services, reply } = exchange;
+  await (await runningOf(exchange))?.cancel();
   if (!(await services.responses.remove(id, shareOf(contextOf(exchange).caller)))) throw notFound();
   reply.json(200, { id, object: 'response', deleted: true });
 }
@@ -26,12 +33,26 @@ export async function listInputItems(exchange: Exchange): Promise<void> {
   exchange.reply.json(200, toItemList(input, query));
 }
 
-/** Only background responses can be cancelled; the others end with their connection. */
+/**
+ * Only background responses can be cancelled; the others end with their connection. One that has ended stays as it is.
+ */
 export async function cancelResponse(exchange: Exchange): Promise<void> {
-  await storedOf(exchange);
+  const run = await runningOf(exchange);
+  await run?.cancel();
+  const response = run?.response ?? (await storedOf(exchange)).response;
+  if (response['background'] === true) {
+    exchange.reply.json(200, response);
+    return;
+  }
   throw new SvcError('INVALID_REQUEST', 'only a response with background: true can be cancelled', {
     hint: 'close the connection of a response to stop it',
   });
+}
+
+/** null: the client has no such response, or it has ended. */
+async function runningOf(exchange: Exchange): ReturnType<Services['background']['running']> {
+  const { param: id, services } = exchange;
+  return await services.background.running(id, shareOf(contextOf(exchange).caller));
 }
 
 /** Throws NOT_FOUND, also for a response of another client. */

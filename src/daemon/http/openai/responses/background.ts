@@ -1,0 +1,51 @@
+/** Background responses: their creation, and the streams of their events. */
+import { shareOf } from '../../../../protocol/caller.ts';
+import { responseIdOf } from '../../../../protocol/openai/responses/items.ts';
+import type { ResponsesCall } from '../../../../protocol/openai/responses/request.ts';
+import { parseStreamQuery } from '../../../../protocol/openai/responses/stream-query.ts';
+import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/sse.ts';
+import { toOpenAiError } from '../../../../protocol/openai/chat-response.ts';
+import { invalid } from '../../../../protocol/validate.ts';
+import { contextOf, type Exchange } from '../../exchange.ts';
+import { conversationOf } from './conversation.ts';
+
+/** Answers at once, or streams the answer, which goes on when the client leaves. `body`: as it was sent. */
+export async function createInBackground(exchange: Exchange, call: ResponsesCall, body: unknown): Promise<void> {
+  const { services, id, reply } = exchange;
+  if (!services.responses.enabled) {
+    throw invalid('background', 'must be false: responses.store is off in the configuration');
+  }
+  if (call.store === false) throw invalid('store', 'must not be false for a background response');
+  const { caller } = contextOf(exchange);
+  const owner = shareOf(caller);
+  const { items } = await conversationOf(exchange, call, owner);
+  const run = await services.background.start({ id: responseIdOf(id), owner, caller, body, items });
+  if (!call.stream) {
+    reply.json(200, run.response);
+    return;
+  }
+  await stream(exchange, run.eventsAfter(-1, exchange.signal));
+}
+
+/** `GET /v1/responses/ID?stream=true`: the events after `starting_after`. False: there is no such background response. */
+export async function streamResponse(exchange: Exchange): Promise<boolean> {
+  const { services, param: id, signal } = exchange;
+  const { starting_after: after } = parseStreamQuery(exchange.query);
+  const owner = shareOf(contextOf(exchange).caller);
+  const run = await services.background.running(id, owner);
+  const events = run?.eventsAfter(after, signal) ?? (await services.background.events(id, owner))?.slice(after + 1);
+  if (events === undefined) return false;
+  await stream(exchange, events);
+  return true;
+}
+
+async function stream({ reply }: Exchange, events: Iterable<string> | AsyncIterable<string>): Promise<void> {
+  reply.stream({
+    contentType: SSE_CONTENT_TYPE,
+    heartbeat: SSE_HEARTBEAT,
+    // No `sequence_number`: the response goes on, and its next event has the next one.
+    encodeError: (error, id) => sseEvent('error', { type: 'error', ...toOpenAiError(error, id) }),
+  });
+  for await (const event of events) await reply.write(event);
+  reply.end();
+}

@@ -1,0 +1,141 @@
+/**
+ * Background responses: they are answered without a connection, outlive the daemon, and can be read from any point on.
+ *
+ * Each has a journal (journal.ts) beside the stored responses, in the folder `background`. A journal that has no end
+ * belongs to a response on its way: the next daemon takes it up. When a response has ended it is stored like any other,
+ * and its journal stays for as long, so that its events can be read again.
+ */
+import { randomInt } from 'node:crypto';
+import path from 'node:path';
+import { makeDirectory } from '../../files/make-directory.ts';
+import { errorOfFiles } from '../../files/svc-error.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import { isResponseId } from '../../protocol/openai/responses/items.ts';
+import type { ResponseStore } from '../response-store.ts';
+import { Journal, readJournal, type Asked, type Story } from './journal.ts';
+import { BackgroundRun, type Route } from './run.ts';
+import { Transcript } from './transcript.ts';
+
+export interface BackgroundOptions {
+  readonly store: ResponseStore;
+  readonly route: Route;
+  /** Called when a response cannot be stored or taken up. */
+  onFailure(error: unknown): void;
+}
+
+/** Maximum number of responses on their way. */
+const MOST_RUNS = 64;
+/** Maximum bytes of their journals, which they hold in memory. */
+const MOST_BYTES = 256 * 1024 * 1024;
+
+export class BackgroundResponses {
+  readonly #options: BackgroundOptions;
+  readonly #runs = new Map<string, BackgroundRun>();
+  #opened: Promise<void> | null = null;
+  #isClosed = false;
+
+  constructor(options: BackgroundOptions) {
+    this.#options = options;
+  }
+
+  /** Takes up what earlier daemons have left. Never rejects. */
+  async open(): Promise<void> {
+    await (this.#opened ??= this.#takeUp());
+  }
+
+  /** Leaves all responses to the next daemon. Never rejects. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#opened;
+    await Promise.all([...this.#runs.values()].map((run) => run.leave()));
+  }
+
+  /** Starts a response. Rejects with BUSY, NOT_READY, CANNOT_WRITE. */
+  async start(asked: Omit<Asked, 'at' | 'seed'>): Promise<BackgroundRun> {
+    await this.open();
+    if (this.#isClosed) throw new SvcError('NOT_READY', 'svc is stopping');
+    this.#checkRoom();
+    const { store } = this.#options;
+    await makeDirectory(path.dirname(store.journalOf(asked.id))).catch((error: unknown) => {
+      throw errorOfFiles(error);
+    });
+    const whole: Asked = { ...asked, at: Date.now(), seed: randomInt(2 ** 32) };
+    const journal = await Journal.create(store.journalOf(asked.id), whole);
+    return this.#run({ asked: whole, entries: [] }, journal);
+  }
+
+  /** A response on its way. null: `owner` has none with this id. */
+  async running(id: string, owner: string): Promise<BackgroundRun | null> {
+    await this.open();
+    const run = this.#runs.get(id);
+    return run?.owner === owner ? run : null;
+  }
+
+  /**
+   * All events of a response that has ended, encoded. null: `owner` has no such background response. Rejects with
+   * CANNOT_WRITE.
+   */
+  async events(id: string, owner: string): Promise<readonly string[] | null> {
+    if (!isResponseId(id)) return null;
+    const story = await this.#read(id);
+    return story?.asked.owner === owner ? Transcript.of(story).events : null;
+  }
+
+  #checkRoom(): void {
+    const runs = [...this.#runs.values()];
+    const bytes = runs.reduce((sum, run) => sum + run.bytes, 0);
+    if (runs.length < MOST_RUNS && bytes < MOST_BYTES) return;
+    throw new SvcError('BUSY', `${String(runs.length)} background responses are on their way`, {
+      hint: 'wait for one, or cancel it: POST /v1/responses/ID/cancel',
+    });
+  }
+
+  async #read(id: string): Promise<Story | null> {
+    return await readJournal(this.#options.store.journalOf(id)).catch((error: unknown) => {
+      throw errorOfFiles(error);
+    });
+  }
+
+  async #takeUp(): Promise<void> {
+    const { store, onFailure } = this.#options;
+    await store.open().catch(onFailure);
+    for (const id of await store.unfinished().catch(() => [])) {
+      try {
+        await this.#resume(id);
+      } catch (error) {
+        onFailure(error);
+      }
+    }
+  }
+
+  async #resume(id: string): Promise<void> {
+    const { store } = this.#options;
+    const story = await this.#read(id);
+    if (story === null) {
+      await store.dropJournal(id);
+      return;
+    }
+    const journal = await Journal.resume(store.journalOf(id));
+    const takenUp = { at: Date.now(), taken_up: true } as const;
+    await journal.append(takenUp);
+    this.#run({ asked: story.asked, entries: [...story.entries, takenUp] }, journal);
+  }
+
+  #run(story: Story, journal: Journal): BackgroundRun {
+    const { store, route, onFailure } = this.#options;
+    const run = new BackgroundRun(story, {
+      journal,
+      route,
+      keep: async (record) => {
+        const isKept = await store.put(record).catch((error: unknown) => {
+          onFailure(error);
+          return true;
+        });
+        if (!isKept) await store.dropJournal(record.response.id);
+      },
+    });
+    this.#runs.set(run.id, run);
+    void run.finished.then(() => this.#runs.delete(run.id));
+    return run;
+  }
+}

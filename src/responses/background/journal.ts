@@ -1,0 +1,149 @@
+/**
+ * Journal of a background response: what was asked, then what happened, one JSON text on each line.
+ *
+ * A line is written before its event is sent. So whatever kills the daemon, the file has all that a client may have
+ * read, and the tokens that it was made of. (The file is not synced: a power failure may cost the last second, after
+ * which no client is connected any more.) A line without its end was cut off while it was written, and counts as absent.
+ */
+import type { FileHandle } from 'node:fs/promises';
+import * as v from 'valibot';
+import { openToAppend, openToCreate, readText } from '../../files/open-file.ts';
+import { errorOfFiles } from '../../files/svc-error.ts';
+import type { Caller } from '../../protocol/caller.ts';
+import { SvcError, type ErrorRecord } from '../../protocol/errors.ts';
+import { parsedJson } from '../../protocol/foreign-text.ts';
+import type { GenerateEvent, RouteEvent } from '../../protocol/generate.ts';
+import { LIMITS } from '../../protocol/limits.ts';
+import type { ContentItem, Placed } from '../../protocol/openai/responses/items.ts';
+
+/** The first line. */
+export interface Asked {
+  readonly id: string;
+  /** Client that may read the response (`shareOf`). */
+  readonly owner: string;
+  readonly caller: Caller;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** Seed of the sampler, unless the request has one. */
+  readonly seed: number;
+  /** Body of the request. */
+  readonly body: unknown;
+  /** All items of the conversation, those of earlier responses included. */
+  readonly items: readonly Placed<ContentItem>[];
+}
+
+/** A further line. `at`: milliseconds since 1970. An answer that was neither cancelled nor failed ends with `finish`. */
+export type Entry =
+  | { readonly at: number; readonly event: RouteEvent | GenerateEvent }
+  | { readonly at: number; readonly error: ErrorRecord }
+  | { readonly at: number; readonly cancelled: true }
+  /** A daemon took up the answer of an earlier one. */
+  | { readonly at: number; readonly taken_up: true };
+
+export interface Story {
+  readonly asked: Asked;
+  readonly entries: readonly Entry[];
+}
+
+/** Maximum bytes of a journal: a request, and an answer of the same size. */
+const MOST_BYTES = 2 * LIMITS.bodyBytes;
+
+const AskedSchema = v.looseObject({
+  id: v.string(),
+  owner: v.string(),
+  caller: v.looseObject({ kind: v.string(), scope: v.string() }),
+  at: v.number(),
+  seed: v.number(),
+  items: v.array(v.looseObject({ item: v.looseObject({ type: v.string() }), place: v.string() })),
+});
+const at = v.number();
+const EntrySchema = v.union([
+  v.looseObject({ at, event: v.looseObject({ type: v.string() }) }),
+  v.looseObject({ at, error: v.looseObject({ code: v.string(), message: v.string() }) }),
+  v.looseObject({ at, cancelled: v.literal(true) }),
+  v.looseObject({ at, taken_up: v.literal(true) }),
+]);
+
+export class Journal {
+  readonly #file: FileHandle;
+  #bytes: number;
+
+  private constructor(file: FileHandle, bytes: number) {
+    this.#file = file;
+    this.#bytes = bytes;
+  }
+
+  /** REQUIRES: its folder exists, the file does not. Rejects with CANNOT_WRITE. */
+  static async create(path: string, asked: Asked): Promise<Journal> {
+    try {
+      const journal = new Journal(await openToCreate(path), 0);
+      await journal.#write(asked);
+      return journal;
+    } catch (error) {
+      throw errorOfFiles(error);
+    }
+  }
+
+  /** Goes on with a journal that was read; cuts off an incomplete line. Rejects with CANNOT_WRITE. */
+  static async resume(path: string): Promise<Journal> {
+    try {
+      const text = Buffer.from(await readText(path));
+      const whole = text.lastIndexOf('\n') + 1;
+      const file = await openToAppend(path);
+      if (whole < text.length) await file.truncate(whole);
+      return new Journal(file, whole);
+    } catch (error) {
+      throw errorOfFiles(error);
+    }
+  }
+
+  /** Resolves when it is in the file. Rejects with CANNOT_WRITE, or REQUEST_TOO_LARGE if the answer is too long. */
+  async append(entry: Entry): Promise<void> {
+    try {
+      await this.#write(entry);
+    } catch (error) {
+      throw errorOfFiles(error);
+    }
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
+
+  async #write(line: Asked | Entry): Promise<void> {
+    const bytes = Buffer.from(`${JSON.stringify(line)}\n`);
+    // The last lines always fit.
+    if (this.#bytes + bytes.length > MOST_BYTES && 'event' in line) {
+      throw new SvcError('REQUEST_TOO_LARGE', 'the answer is too long for a background response');
+    }
+    await this.#file.appendFile(bytes);
+    this.#bytes += bytes.length;
+  }
+}
+
+/** null: there is no such journal, or its first line cannot be used. Rejects with the file system's error. */
+export async function readJournal(path: string): Promise<Story | null> {
+  const text = await readText(path).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
+    throw error;
+  });
+  const [first = '', ...rest] = text.split('\n').slice(0, -1);
+  const asked = v.safeParse(AskedSchema, parsedJson(first));
+  if (!asked.success) return null;
+  const entries = rest.map((line) => v.safeParse(EntrySchema, parsedJson(line)));
+  const firstBad = entries.findIndex(({ success }) => !success);
+  const good = firstBad === -1 ? entries : entries.slice(0, firstBad);
+  return {
+    asked: asked.output as unknown as Asked,
+    entries: good.map(({ output }) => output as Entry),
+  };
+}
+
+/** True if nothing can follow. */
+export function isLast(entry: Entry): boolean {
+  return 'error' in entry || 'cancelled' in entry || ('event' in entry && entry.event.type === 'finish');
+}

@@ -1,0 +1,254 @@
+/**
+ * One background response on its way: has it answered, writes the journal, and tells its readers.
+ *
+ * What cuts the answer off, does not end it: it is asked for again, with the tokens so far (`Continuation`). A local
+ * model goes on from there. A provider cannot, so its answer fails if any of it has been told.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Caller } from '../../protocol/caller.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest, RouteEvent, StartEvent } from '../../protocol/generate.ts';
+import { toConversation } from '../../protocol/openai/responses/input.ts';
+import { storedItems } from '../../protocol/openai/responses/items.ts';
+import { inTheirWords } from '../../protocol/openai/responses/request.ts';
+import type { ResponseRecord, StoredResponse } from '../../protocol/openai/responses/response.ts';
+import type { Asked, Entry, Journal, Story } from './journal.ts';
+import { Remainder } from './remainder.ts';
+import { Transcript } from './transcript.ts';
+
+/** Has a request answered, as the router does. */
+export type Route = (
+  request: GenerateRequest,
+  context: {
+    readonly traceId: string;
+    readonly caller: Caller;
+    readonly signal: AbortSignal;
+    readonly arrivedAt: number;
+  },
+) => AsyncIterable<RouteEvent | GenerateEvent>;
+
+export interface RunOptions {
+  readonly journal: Journal;
+  readonly route: Route;
+  /** Called with the complete response, before its last event is told. Never rejects. */
+  keep(record: StoredResponse): Promise<void>;
+}
+
+/** Attempts in a row that bring no token; a crash of the daemon counts, too. */
+const MOST_VAIN_ATTEMPTS = 5;
+/** Until the next attempt, if the error says nothing else. */
+const PAUSE_MS = 1000;
+
+export class BackgroundRun {
+  readonly #asked: Asked;
+  readonly #entries: Entry[];
+  readonly #transcript: Transcript;
+  readonly #options: RunOptions;
+  readonly #ending = new AbortController();
+  readonly #listeners = new Set<() => void>();
+  #isCancelled = false;
+  #journalError: SvcError | null = null;
+  /** Attempts since the last that brought something. */
+  #vain: number;
+  #toldBefore: number;
+  #finished: Promise<void> | null = null;
+
+  /** `story`: what the journal holds. Throws INVALID_REQUEST if this version cannot answer it. */
+  constructor(story: Story, options: RunOptions) {
+    this.#asked = story.asked;
+    this.#entries = [...story.entries];
+    this.#transcript = Transcript.of(story);
+    this.#options = options;
+    this.#toldBefore = this.#told.length;
+    this.#vain = vainIn(story.entries);
+  }
+
+  get id(): string {
+    return this.#asked.id;
+  }
+
+  get owner(): string {
+    return this.#asked.owner;
+  }
+
+  /** Size of its journal, about as much as it holds in memory. */
+  get bytes(): number {
+    return this.#options.journal.bytes;
+  }
+
+  get response(): ResponseRecord {
+    return this.#transcript.response;
+  }
+
+  /** Resolves when the response has ended, or the run was left. Never rejects. */
+  get finished(): Promise<void> {
+    return (this.#finished ??= this.#run());
+  }
+
+  /** Resolves when the response has ended. */
+  async cancel(): Promise<void> {
+    this.#isCancelled = true;
+    this.#ending.abort(new SvcError('CANCELLED', 'the response was cancelled'));
+    await this.finished;
+  }
+
+  /** Stops work; a later daemon goes on. Resolves when the journal is closed. */
+  async leave(): Promise<void> {
+    this.#ending.abort(new SvcError('NOT_READY', 'svc is stopping; the response goes on when it is started again'));
+    await this.finished;
+  }
+
+  /** Encoded events after the one with this sequence number, until the last. Throws NOT_READY when the run is left. */
+  async *eventsAfter(sequence: number, signal: AbortSignal): AsyncGenerator<string, void> {
+    const { events } = this.#transcript;
+    for (let next = sequence + 1; ; next++) {
+      while (next >= events.length) {
+        if (this.#transcript.ended) return;
+        if (this.#isLeft) this.#ending.signal.throwIfAborted();
+        await this.#change(signal);
+      }
+      yield events[next] as string;
+    }
+  }
+
+  /** A journal that cannot be written ends the run: its readers learn why, and a later daemon tries again. */
+  async #run(): Promise<void> {
+    try {
+      if (this.#transcript.ended) await this.#keep();
+      while (!this.#transcript.ended && !this.#isLeft) {
+        try {
+          await this.#attempt();
+        } catch (error) {
+          await this.#cutOff(SvcError.from(error));
+        }
+      }
+    } catch (error) {
+      this.#transcript.add({ at: Date.now(), error: SvcError.from(error).toRecord() });
+    } finally {
+      await this.#options.journal.close().catch(() => undefined);
+      this.#tell();
+    }
+  }
+
+  get #isLeft(): boolean {
+    return this.#ending.signal.aborted && !this.#isCancelled;
+  }
+
+  /** Resolves at the end of the answer. Rejects with what has cut it off. */
+  async #attempt(): Promise<void> {
+    this.#ending.signal.throwIfAborted();
+    const { items, caller, id } = this.#asked;
+    const { call } = this.#transcript;
+    const { messages, places } = toConversation(call.instructions, items);
+    const remainder = new Remainder(this.#told);
+    const context = { traceId: id, caller, signal: this.#ending.signal, arrivedAt: performance.now() };
+    try {
+      for await (const event of this.#options.route(this.#request(messages), context)) {
+        if (event.type === 'start') this.#checkModel(event);
+        const rest = remainder.of(event);
+        if (rest !== null) await this.#add({ at: Date.now(), event: rest });
+      }
+    } catch (error) {
+      throw inTheirWords(error, call, places);
+    }
+  }
+
+  #request(messages: GenerateRequest['messages']): GenerateRequest {
+    const { seed } = this.#asked;
+    const tokens = this.#told.flatMap((event) => ('tokens' in event ? (event.tokens ?? []) : []));
+    const start = this.#start;
+    // A policy must not choose again.
+    const same = start?.provider === 'local' ? { model: start.model, route: 'local' } : {};
+    return { ...this.#transcript.call.request, messages, continuation: { seed, tokens }, ...same };
+  }
+
+  /** Decides whether a further attempt follows. Rejects if the journal fails. */
+  async #cutOff(error: SvcError): Promise<void> {
+    if (this.#journalError !== null) throw this.#journalError;
+    if (this.#isLeft) return;
+    if (this.#isCancelled) {
+      await this.#add({ at: Date.now(), cancelled: true });
+      return;
+    }
+    if (!this.#mayTryAgain(error)) {
+      await this.#add({ at: Date.now(), error: error.toRecord() });
+      return;
+    }
+    const pauseMs = (error.retryAfterSeconds ?? 0) * 1000 || PAUSE_MS;
+    await sleep(pauseMs, undefined, { signal: this.#ending.signal }).catch(() => undefined);
+  }
+
+  #mayTryAgain(error: SvcError): boolean {
+    // It waits like any other request.
+    if (error.code === 'BUSY' || error.code === 'NOT_READY') return true;
+    if (!error.retryable) return false;
+    const { length } = this.#told;
+    if (length > this.#toldBefore) this.#vain = 0;
+    this.#toldBefore = length;
+    this.#vain += 1;
+    const hasContent = this.#told.some(({ type }) => type !== 'route' && type !== 'start');
+    return this.#vain < MOST_VAIN_ATTEMPTS && (!hasContent || this.#start?.provider === 'local');
+  }
+
+  /** Throws MODEL_NOT_FOUND if another model would go on with the answer. */
+  #checkModel({ provider, model }: StartEvent): void {
+    const start = this.#start;
+    if (start === undefined || (start.provider === provider && start.model === model)) return;
+    throw new SvcError('MODEL_NOT_FOUND', `${start.model}, which began this answer, is gone`, {
+      hint: 'ask again for a new response',
+    });
+  }
+
+  get #told(): (RouteEvent | GenerateEvent)[] {
+    return this.#entries.flatMap((entry) => ('event' in entry ? entry.event : []));
+  }
+
+  get #start(): StartEvent | undefined {
+    return this.#told.find((event) => event.type === 'start');
+  }
+
+  /** Writes it to the journal, then tells it. Before the last event the response can be read. */
+  async #add(entry: Entry): Promise<void> {
+    await this.#options.journal.append(entry).catch((error: unknown) => {
+      this.#journalError = SvcError.from(error);
+      throw this.#journalError;
+    });
+    this.#entries.push(entry);
+    this.#transcript.add(entry);
+    if (this.#transcript.ended) await this.#keep();
+    this.#tell();
+  }
+
+  async #keep(): Promise<void> {
+    const { id, owner, items } = this.#asked;
+    const input = storedItems(
+      id,
+      items.map(({ item }) => item),
+    );
+    await this.#options.keep({ owner, stored_at: Date.now(), response: this.response, input });
+  }
+
+  /** Resolves when there may be new events. Rejects when the reader goes away. */
+  async #change(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    let wake = (): void => undefined;
+    await new Promise<void>((resolve) => {
+      wake = resolve;
+      this.#listeners.add(wake);
+      signal.addEventListener('abort', wake);
+    });
+    this.#listeners.delete(wake);
+    signal.removeEventListener('abort', wake);
+    signal.throwIfAborted();
+  }
+
+  #tell(): void {
+    for (const wake of [...this.#listeners]) wake();
+  }
+}
+
+/** How many daemons in a row have taken up the answer without adding to it. */
+function vainIn(entries: readonly Entry[]): number {
+  const last = entries.findLastIndex((entry) => !('taken_up' in entry));
+  return entries.length - 1 - last;
+}

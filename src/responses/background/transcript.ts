@@ -1,0 +1,58 @@
+/** A background response as its client sees it: the events of its stream so far, and the response itself. */
+import { SvcError } from '../../protocol/errors.ts';
+import { Answer, type ResponseEvent } from '../../protocol/openai/responses/answer.ts';
+import { parseResponses, type ResponsesCall } from '../../protocol/openai/responses/request.ts';
+import type { ResponseRecord } from '../../protocol/openai/responses/response.ts';
+import { sseEvent } from '../../protocol/sse.ts';
+import { isLast, type Asked, type Entry, type Story } from './journal.ts';
+
+export class Transcript {
+  readonly call: ResponsesCall;
+  readonly #id: string;
+  readonly #answer: Answer;
+  /** Encoded; the index is the `sequence_number`. */
+  readonly #events: string[] = [];
+  #now: number;
+  #ended = false;
+
+  /** Throws INVALID_REQUEST if the body is not one of this version. */
+  constructor({ id, at, body }: Asked) {
+    this.call = parseResponses(body);
+    this.#id = id;
+    this.#now = at;
+    this.#answer = new Answer({ id, call: this.call, store: true, background: true, now: () => this.#now });
+  }
+
+  /** The same journal always gives the same events. */
+  static of({ asked, entries }: Story): Transcript {
+    const transcript = new Transcript(asked);
+    for (const entry of entries) transcript.add(entry);
+    return transcript;
+  }
+
+  get events(): readonly string[] {
+    return this.#events;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  get response(): ResponseRecord {
+    return this.#answer.response;
+  }
+
+  add(entry: Entry): void {
+    this.#now = entry.at;
+    for (const event of this.#eventsOf(entry)) this.#events.push(sseEvent(event.type, event));
+    if (isLast(entry)) this.#ended = true;
+  }
+
+  #eventsOf(entry: Entry): readonly ResponseEvent[] {
+    if ('error' in entry) return this.#answer.fail(SvcError.fromRecord(entry.error), this.#id);
+    if ('cancelled' in entry) return this.#answer.cancel();
+    if ('taken_up' in entry) return [];
+    const events = this.#answer.take(entry.event);
+    return entry.event.type === 'finish' ? [...events, ...this.#answer.last()] : events;
+  }
+}

@@ -1,0 +1,217 @@
+/** Background responses with a scripted router: what is tried again, what ends them, what the next daemon finds. */
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { CONTROL_CALLER } from '../../src/protocol/caller.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
+import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
+import { BackgroundResponses } from '../../src/responses/background/background.ts';
+import type { BackgroundRun } from '../../src/responses/background/run.ts';
+import { ResponseStore } from '../../src/responses/response-store.ts';
+
+type Step = RouteEvent | GenerateEvent | SvcError | 'wait';
+
+interface Scripted {
+  readonly responses: BackgroundResponses;
+  readonly store: ResponseStore;
+  readonly requests: GenerateRequest[];
+  readonly failures: unknown[];
+}
+
+const ID = `resp_${'0'.repeat(32)}`;
+const ASKED = {
+  id: ID,
+  owner: 'control',
+  caller: CONTROL_CALLER,
+  body: { input: 'Hello', stream: true },
+  items: [{ item: { type: 'message', role: 'user', content: 'Hello' }, place: 'input' }] as const,
+};
+const start = (provider: string): GenerateEvent => ({ type: 'start', model: 'm', provider });
+const text = (content: string, ...tokens: number[]): GenerateEvent => ({ type: 'text', text: content, tokens });
+const finish: GenerateEvent = {
+  type: 'finish',
+  reason: 'stop',
+  usage: { input_tokens: 1, output_tokens: 2, cached_tokens: 0 },
+  timings: { queue_ms: 0, ttft_ms: 0, total_ms: 0, tokens_per_second: null },
+};
+const soon = { retryAfterSeconds: 0.001 };
+const crash = new SvcError('ENGINE_CRASHED', 'the engine crashed', soon);
+
+const test = suite<{ dir: string; script(...attempts: Step[][]): Scripted }>('background');
+test.before.each((context) => {
+  context.dir = join(mkdtempSync(join(tmpdir(), 'svc-background-')), 'responses');
+  context.script = (...attempts) => scripted(context.dir, attempts);
+});
+test.after.each(({ dir }) => rmSync(join(dir, '..'), { recursive: true, force: true }));
+
+/** Each request gets the next of `attempts`; `wait` lasts until it is aborted. */
+function scripted(dir: string, attempts: Step[][]): Scripted {
+  const requests: GenerateRequest[] = [];
+  const failures: unknown[] = [];
+  const onFailure = (error: unknown): void => void failures.push(error);
+  const store = new ResponseStore({ dir, enabled: true, keepMs: 1e9, mostBytes: 1e9, onFailure });
+  const responses = new BackgroundResponses({
+    store,
+    onFailure,
+    async *route(request, { signal }) {
+      requests.push(request);
+      for (const step of attempts.shift() ?? [new SvcError('INTERNAL', 'one request too many')]) {
+        if (step instanceof SvcError) throw step;
+        if (step !== 'wait') yield step;
+        else await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+      }
+    },
+  });
+  return { responses, store, requests, failures };
+}
+
+async function answered({ responses, store }: Scripted): Promise<{ status: string; text: string }> {
+  const run = await responses.start(ASKED);
+  await run.finished;
+  return await stored({ store });
+}
+
+async function stored({ store }: Pick<Scripted, 'store'>): Promise<{ status: string; text: string }> {
+  const { status, output } = (await store.find(ID, 'control'))!.response;
+  const parts = output.flatMap((item) => (item.type === 'message' ? item.content : []));
+  return { status, text: parts.map((part) => part.text).join('') };
+}
+
+async function eventsOf(run: BackgroundRun, count = Infinity): Promise<string[]> {
+  const events: string[] = [];
+  for await (const event of run.eventsAfter(-1, new AbortController().signal)) {
+    if (events.push(event) === count) break;
+  }
+  return events;
+}
+
+test('a local answer that is cut off goes on with its tokens, at the same model', async ({ script }) => {
+  const world = script(
+    [start('local'), text('one ', 1), text('two ', 2, 3), crash],
+    [start('local'), text('one two three', 1, 2, 3, 4), crash],
+    [start('local'), text('one two three four', 1, 2, 3, 4, 5), finish],
+  );
+  assert.equal(await answered(world), { status: 'completed', text: 'one two three four' });
+  assert.equal(
+    world.requests.map(({ continuation, model, route }) => [continuation?.tokens, model, route]),
+    [
+      [[], undefined, undefined],
+      [[1, 2, 3], 'm', 'local'],
+      [[1, 2, 3, 4], 'm', 'local'],
+    ],
+  );
+  assert.is(new Set(world.requests.map(({ continuation }) => continuation?.seed)).size, 1);
+});
+
+test('an answer of a provider is asked for again only if none of it was told', async ({ script }) => {
+  const lost = new SvcError('PROVIDER_FAILED', 'the connection was lost', soon);
+  assert.equal(await answered(script([lost], [start('cloud'), text('all'), finish])), {
+    status: 'completed',
+    text: 'all',
+  });
+});
+
+test('else it fails, with what was told', async ({ script }) => {
+  const lost = new SvcError('PROVIDER_FAILED', 'the connection was lost', soon);
+  const world = script([start('cloud'), text('half'), lost]);
+  assert.equal(await answered(world), { status: 'failed', text: 'half' });
+  assert.is(world.requests.length, 1);
+});
+
+test('a busy daemon is waited for', async ({ script }) => {
+  const busy = (): Step[] => [new SvcError('BUSY', 'too many requests', soon)];
+  const world = script(...Array.from({ length: 20 }, busy), [start('local'), text('late', 1), finish]);
+  assert.equal(await answered(world), { status: 'completed', text: 'late' });
+});
+
+test('attempts that bring nothing are not made without end', async ({ script }) => {
+  const world = script(...Array.from({ length: 20 }, () => [start('local'), crash]));
+  assert.is((await answered(world)).status, 'failed');
+  assert.is(world.requests.length, 5);
+});
+
+test('another model does not go on with an answer', async ({ script }) => {
+  const other: GenerateEvent = { type: 'start', model: 'other', provider: 'local' };
+  const world = script([start('local'), text('one ', 1), crash], [other, text('eins ', 9), finish]);
+  assert.equal(await answered(world), { status: 'failed', text: 'one ' });
+});
+
+test('the next daemon takes up what was left, and tells its events again', async ({ script, dir }) => {
+  const before = script([start('local'), text('one ', 1), 'wait']);
+  const run = await before.responses.start(ASKED);
+  const told = await eventsOf(run, 4);
+  await before.responses.close();
+  let error: unknown;
+  await eventsOf(run).catch((thrown: unknown) => (error = thrown));
+  assert.is((error as SvcError).code, 'NOT_READY');
+
+  // A line that was cut off while it was written.
+  appendFileSync(join(dir, 'background', `${ID}.jsonl`), '{"at": 1, "event": {"type": "te');
+  const after = script([start('local'), text('one two', 1, 2), finish]);
+  await after.responses.open();
+  const again = (await after.responses.running(ID, 'control'))!;
+  assert.is(await after.responses.running(ID, 'key:other'), null);
+  const all = await eventsOf(again);
+  assert.equal(all.slice(0, told.length), told);
+  await again.finished;
+  assert.equal(await stored(after), { status: 'completed', text: 'one two' });
+  assert.equal(after.requests[0]?.continuation?.tokens, [1]);
+  assert.equal(await after.responses.events(ID, 'control'), all);
+  assert.is(await after.responses.events(ID, 'key:other'), null);
+});
+
+test('an answer at which daemons end is given up', async ({ script, dir }) => {
+  const path = join(dir, 'background', `${ID}.jsonl`);
+  const before = script([start('local'), text('one ', 1), 'wait']);
+  await eventsOf(await before.responses.start(ASKED), 4);
+  await before.responses.close();
+  for (let crashes = 0; crashes < 4; crashes++) appendFileSync(path, '{"at":1,"taken_up":true}\n');
+  const after = script([start('local'), crash], [start('local'), text('one two', 1, 2), finish]);
+  await after.responses.open();
+  await (await after.responses.running(ID, 'control'))!.finished;
+  assert.equal(await stored(after), { status: 'failed', text: 'one ' });
+  assert.is(after.requests.length, 1);
+});
+
+test('one that ended just before its daemon did is stored by the next', async ({ script, dir }) => {
+  const before = script([start('local'), text('all', 1), finish]);
+  await answered(before);
+  const path = join(dir, 'background', `${ID}.jsonl`);
+  const journal = readFileSync(path);
+  await before.store.remove(ID, 'control');
+  writeFileSync(path, journal);
+  const after = script();
+  await after.responses.open();
+  await (
+    await after.responses.running(ID, 'control')
+  )?.finished;
+  assert.equal(await stored(after), { status: 'completed', text: 'all' });
+  assert.equal([after.requests, after.failures], [[], []]);
+});
+
+test('a file that is no journal is removed', async ({ script, dir }) => {
+  const before = script([start('local'), text('all', 1), finish]);
+  await answered(before);
+  await before.store.remove(ID, 'control');
+  writeFileSync(join(dir, 'background', `${ID}.jsonl`), 'nonsense\n');
+  const after = script();
+  await after.responses.open();
+  assert.is(await after.responses.running(ID, 'control'), null);
+  assert.equal(await after.store.unfinished(), []);
+});
+
+test('there is a limit to their number', async ({ script }) => {
+  const world = script(...Array.from({ length: 65 }, (): Step[] => ['wait']));
+  const idOf = (index: number): string => `resp_${String(index).padStart(32, '0')}`;
+  for (let index = 0; index < 64; index++) await world.responses.start({ ...ASKED, id: idOf(index) });
+  let error: unknown;
+  await world.responses.start({ ...ASKED, id: idOf(64) }).catch((thrown: unknown) => (error = thrown));
+  assert.is((error as SvcError).code, 'BUSY');
+  await (await world.responses.running(idOf(0), 'control'))!.cancel();
+  await world.responses.start({ ...ASKED, id: idOf(65) });
+  await world.responses.close();
+});
+
+test.run();
