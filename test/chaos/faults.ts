@@ -1,5 +1,6 @@
 /** Every fault, family by family: the rows of docs/reliability.md in their order. */
 import type { Fault } from './fault.ts';
+import { BACKGROUND } from './faults/background.ts';
 import { DAEMON } from './faults/daemon.ts';
 import { DISK } from './faults/disk.ts';
 import { DOORS } from './faults/doors.ts';
@@ -15,6 +16,7 @@ import { SETTINGS } from './faults/settings.ts';
 export const FAULTS: readonly Fault[] = [
   ...ENGINE,
   ...DAEMON,
+  ...BACKGROUND,
   ...FILES,
   ...PLACES_SPOILED,
   ...DISK,

@@ -11,3 +11,15 @@ export async function waitFor<Value>(
 ): Promise<Exclude<Value, undefined | null | false>> {
   return await waitForTest(what, probe, { timeoutMs: TIMEOUT_MS, ...options });
 }
+
+/** Waits until no process has this id. */
+export async function gone(pid: number): Promise<void> {
+  await waitFor('the process to be gone', () => {
+    try {
+      process.kill(pid, 0);
+      return false;
+    } catch {
+      return true;
+    }
+  });
+}

@@ -289,11 +289,15 @@ function loggerInto(logged: Record<string, unknown>[]): Logger {
   });
 }
 
-function scriptedResponses(dir: string, enabled: boolean): ResponseStore {
+function scriptedResponses(dir: string, enabled: boolean, router: Router): Pick<Services, 'responses' | 'background'> {
   const onFailure = (error: unknown): void => {
     throw error;
   };
-  return new ResponseStore({ dir, enabled, keepMs: 86_400_000, mostBytes: 100_000_000, onFailure });
+  const responses = new ResponseStore({ dir, enabled, keepMs: 86_400_000, mostBytes: 100_000_000, onFailure });
+  return {
+    responses,
+    background: new BackgroundResponses({ store: responses, route: router.route.bind(router), onFailure }),
+  };
 }
 
 function readinessOf(world: World, exclude?: ReadonlySet<string>): ReturnType<Services['ready']> {
@@ -319,17 +323,10 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
   const world = ordinaryWorld();
   const log = loggerInto(logged);
   const responsesDir = join(tmpdir(), `svc-responses-${randomUUID()}`);
-  const responses = scriptedResponses(responsesDir, options.storesResponses ?? true);
-  const background = new BackgroundResponses({
-    store: responses,
-    route: (request, context) => router.route(request, context),
-    onFailure: (error) => logged.push({ error }),
-  });
   const services: Services = {
     tracer: options.tracer ?? NO_TRACES,
     log,
-    responses,
-    background,
+    ...scriptedResponses(responsesDir, options.storesResponses ?? true, router),
     failures: new FailureLog(log),
     router,
     allowedHosts: options.allowedHosts ?? [],

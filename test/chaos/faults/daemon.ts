@@ -5,7 +5,7 @@ import { childEnvironment } from '../../../src/process/environment.ts';
 import { readDaemonFile } from '../../../src/home/daemon-file.ts';
 import type { StatusRecord } from '../../../src/protocol/records.ts';
 import { SVC_COMMAND } from '../../support/svc.ts';
-import { waitFor } from '../wait.ts';
+import { gone, waitFor } from '../wait.ts';
 import { must, type Fault } from '../fault.ts';
 import { CLIENTS } from '../load.ts';
 import type { Scene } from '../scene.ts';
@@ -21,17 +21,6 @@ async function lastExit(scene: Scene): Promise<string> {
   const { code, stdout } = await scene.svc('status', '--json');
   must(code === 3, `svc status: exit ${String(code)}`);
   return `exit 3: ${(JSON.parse(stdout) as StatusRecord).last_exit?.reason ?? 'nothing is known of the last one'}`;
-}
-
-async function gone(pid: number): Promise<void> {
-  await waitFor('the process to be gone', () => {
-    try {
-      process.kill(pid, 0);
-      return false;
-    } catch {
-      return true;
-    }
-  });
 }
 
 function endedIdle(signal: 'SIGKILL' | 'SIGSEGV'): Fault {
