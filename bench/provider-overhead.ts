@@ -7,17 +7,12 @@
  * Client, daemon and provider are separate processes. Nothing else should run on the machine. Writes its section of
  * docs/benchmarks.md.
  */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
-import { startDaemon } from './daemon.ts';
+import { MODEL, startOverhead } from './overhead/start.ts';
 import { machine, writeSection } from './page.ts';
 import { residentBytes } from './peers/servers/processes.ts';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const REQUESTS = 1000;
 const LONG = 50_000;
 const STREAMS = 16;
@@ -27,16 +22,9 @@ const CANCELS = 50;
 
 const client = new Agent({ connections: STREAMS });
 
-const provider = spawn(process.execPath, ['--import', 'tsx', join(root, 'bench', 'overhead', 'upstream.ts')], {
-  cwd: root,
-  stdio: ['ignore', 'pipe', 'inherit'],
-});
-const lines = createInterface({ input: provider.stdout })[Symbol.asyncIterator]();
-const direct = `${(await lines.next()).value as string}/v1`;
-
-const providers = { bench: { kind: 'openai_compatible', base_url: direct, default_model: 'small' } };
-const daemon = await startDaemon({ config: { log: { level: 'warn' }, providers } });
-const svc = `${daemon.url}/v1`;
+const overhead = await startOverhead();
+const { direct } = overhead;
+const svc = `${overhead.url}/v1`;
 
 try {
   for (const url of [direct, svc]) await many(url, 200, 1);
@@ -45,9 +33,9 @@ try {
   const one = LONG / (await seconds(() => many(svc, 1, LONG)));
   const all = (STREAMS * LONG) / 4 / (await seconds(() => many(svc, STREAMS, LONG / 4)));
   await many(svc, HOUR / 4, 20);
-  const early = await residentBytes(daemon.pid);
+  const early = await residentBytes(overhead.pid);
   await many(svc, HOUR, 20);
-  const late = await residentBytes(daemon.pid);
+  const late = await residentBytes(overhead.pid);
 
   const cancels: number[] = [];
   for (let n = 0; n < CANCELS; n++) cancels.push(await cancel());
@@ -76,8 +64,7 @@ ${figures.map((row) => `| ${row.join(' | ')} |`).join('\n')}
   await writeSection(text);
   console.log(text);
 } finally {
-  await daemon.stop();
-  provider.kill();
+  await overhead.stop();
   await client.close();
 }
 
@@ -88,14 +75,14 @@ async function cancel(): Promise<number> {
     dispatcher: client,
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'bench/small', messages: [{ role: 'user', content: '1e9' }], stream: true }),
+    body: JSON.stringify({ model: MODEL, messages: [{ role: 'user', content: '1e9' }], stream: true }),
     signal: controller.signal,
   });
   body.on('error', () => undefined);
   await once(body, 'data');
   const from = performance.timeOrigin + performance.now();
   controller.abort();
-  return Number((await lines.next()).value) - from;
+  return Number(await overhead.line()) - from;
 }
 
 /** Reads a streamed answer to its end. Throws if more than 5 % of its chunks are missing. */
@@ -105,7 +92,7 @@ async function ask(url: string, chunks: number): Promise<void> {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({
-      model: 'bench/small',
+      model: MODEL,
       messages: [{ role: 'user', content: String(chunks) }],
       stream: true,
     }),

@@ -117,7 +117,7 @@ export class BackgroundResponses {
     }
     const journal = await Journal.resume(store.journalOf(id));
     const takenUp = { at: Date.now(), taken_up: true } as const;
-    await journal.append(takenUp);
+    await journal.append([takenUp]);
     this.#run({ asked: story.asked, entries: [...story.entries, takenUp] }, journal);
   }
 

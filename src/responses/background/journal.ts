@@ -77,7 +77,7 @@ export class Journal {
   static async create(path: string, asked: Asked): Promise<Journal> {
     try {
       const journal = new Journal(await openToCreate(path), 0);
-      await journal.#write(asked);
+      await journal.#write([asked]);
       return journal;
     } catch (error) {
       throw errorOfFiles(error);
@@ -97,10 +97,10 @@ export class Journal {
     }
   }
 
-  /** Resolves when it is in the file. Rejects with CANNOT_WRITE, or REQUEST_TOO_LARGE if the answer is too long. */
-  async append(entry: Entry): Promise<void> {
+  /** Resolves when they are in the file. Rejects with CANNOT_WRITE, or REQUEST_TOO_LARGE if the answer is too long. */
+  async append(entries: readonly Entry[]): Promise<void> {
     try {
-      await this.#write(entry);
+      await this.#write(entries);
     } catch (error) {
       throw errorOfFiles(error);
     }
@@ -114,10 +114,10 @@ export class Journal {
     await this.#file.close();
   }
 
-  async #write(line: Asked | Entry): Promise<void> {
-    const bytes = Buffer.from(`${JSON.stringify(line)}\n`);
+  async #write(lines: readonly (Asked | Entry)[]): Promise<void> {
+    const bytes = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
     // The last lines always fit.
-    if (this.#bytes + bytes.length > MOST_BYTES && 'event' in line) {
+    if (this.#bytes + bytes.length > MOST_BYTES && lines.some((line) => 'event' in line)) {
       throw new SvcError('REQUEST_TOO_LARGE', 'the answer is too long for a background response');
     }
     await this.#file.appendFile(bytes);

@@ -12,7 +12,7 @@ import { toConversation } from '../../protocol/openai/responses/input.ts';
 import { storedItems } from '../../protocol/openai/responses/items.ts';
 import { inTheirWords } from '../../protocol/openai/responses/request.ts';
 import type { ResponseRecord, StoredResponse } from '../../protocol/openai/responses/response.ts';
-import type { Asked, Entry, Journal, Story } from './journal.ts';
+import { isLast, type Asked, type Entry, type Journal, type Story } from './journal.ts';
 import { Remainder } from './remainder.ts';
 import { Transcript } from './transcript.ts';
 
@@ -36,6 +36,8 @@ export interface RunOptions {
 
 /** Attempts in a row that bring no token; a crash of the daemon counts, too. */
 const MOST_VAIN_ATTEMPTS = 5;
+/** Events that may wait for the journal; then the answer waits. */
+const MOST_UNWRITTEN = 256;
 /** Until the next attempt, if the error says nothing else. */
 const PAUSE_MS = 1000;
 
@@ -46,6 +48,9 @@ export class BackgroundRun {
   readonly #options: RunOptions;
   readonly #ending = new AbortController();
   readonly #listeners = new Set<() => void>();
+  readonly #unwritten: Entry[] = [];
+  /** Resolves when nothing is unwritten, or the journal has failed. */
+  #writing: Promise<void> | null = null;
   #isCancelled = false;
   #journalError: SvcError | null = null;
   /** Attempts since the last that brought something. */
@@ -164,7 +169,7 @@ export class BackgroundRun {
 
   /** Decides whether a further attempt follows. Rejects if the journal fails. */
   async #cutOff(error: SvcError): Promise<void> {
-    if (this.#journalError !== null) throw this.#journalError;
+    await this.#written();
     if (this.#isLeft) return;
     if (this.#isCancelled) {
       await this.#add({ at: Date.now(), cancelled: true });
@@ -207,16 +212,40 @@ export class BackgroundRun {
     return this.#told.find((event) => event.type === 'start');
   }
 
-  /** Writes it to the journal, then tells it. Before the last event the response can be read. */
+  /** Resolves when a further entry may come; the last one is then written and told. Rejects if the journal fails. */
   async #add(entry: Entry): Promise<void> {
-    await this.#options.journal.append(entry).catch((error: unknown) => {
+    this.#unwritten.push(entry);
+    this.#writing ??= this.#write();
+    if (this.#unwritten.length >= MOST_UNWRITTEN || isLast(entry)) await this.#written();
+    else if (this.#journalError !== null) throw this.#journalError;
+  }
+
+  async #written(): Promise<void> {
+    await this.#writing;
+    if (this.#journalError !== null) throw this.#journalError;
+  }
+
+  /**
+   * Writes entries to the journal, then tells them: together those that came while others were written. Before the last
+   * event the response can be read.
+   */
+  async #write(): Promise<void> {
+    try {
+      while (this.#unwritten.length > 0) {
+        const entries = this.#unwritten.splice(0);
+        await this.#options.journal.append(entries);
+        for (const entry of entries) {
+          this.#entries.push(entry);
+          this.#transcript.add(entry);
+        }
+        if (this.#transcript.ended) await this.#keep();
+        this.#tell();
+      }
+    } catch (error) {
       this.#journalError = SvcError.from(error);
-      throw this.#journalError;
-    });
-    this.#entries.push(entry);
-    this.#transcript.add(entry);
-    if (this.#transcript.ended) await this.#keep();
-    this.#tell();
+    } finally {
+      this.#writing = null;
+    }
   }
 
   async #keep(): Promise<void> {
