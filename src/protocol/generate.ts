@@ -258,7 +258,11 @@ export type RawPrompt =
   | { readonly tokens: readonly number[]; readonly infill?: undefined };
 
 /** `raw`: local models only; `messages` is then empty, and all that concerns chats is absent. */
-export type GenerateRequest = v.InferOutput<typeof GenerateRequestSchema> & { readonly raw?: RawPrompt };
+export type GenerateRequest = v.InferOutput<typeof GenerateRequestSchema> & {
+  readonly raw?: RawPrompt;
+  /** With `raw` only: the limit if neither `max_tokens` nor the model's settings say one. */
+  readonly default_max_tokens?: number;
+};
 
 /** `content_filter`: a provider withheld the rest. */
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'cancelled';
@@ -345,6 +349,8 @@ export interface Repetition {
 export interface FinishEvent {
   readonly type: 'finish';
   readonly reason: FinishReason;
+  /** With the reason `stop`: the stop string that ended the answer. Absent: none, or the backend does not report it. */
+  readonly stop_string?: string;
   /** null: the provider reported none. */
   readonly usage: Usage | null;
   readonly timings: Timings;
