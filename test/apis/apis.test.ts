@@ -13,12 +13,17 @@ test('the declared fields are those of the SDKs', () => {
     const names = fields.map(({ name }) => name);
     assert.is(new Set(names).size, names.length, `${title}: a field is declared twice`);
     if (sdk === null) continue;
-    const expected = known.get(sdk) ?? new Set<string>();
+    const type = known.get(sdk);
+    const expected = type?.names ?? new Set<string>();
     const declared = new Set(names);
     const missing = [...expected].filter((name) => !declared.has(name));
     assert.equal(missing, [], `${title}: fields of the SDK that are not declared`);
     const strange = names.filter((name) => !expected.has(name) && sdk.more?.includes(name) !== true);
     assert.equal(strange, [], `${title}: declared fields that the SDK does not have`);
+    const unread = fields.flatMap(({ name, verdict }) =>
+      verdict === 'honoured' && expected.has(name) && !name.includes(' = ') ? (type?.unreadIn(name) ?? []) : [],
+    );
+    assert.equal(unread, [], `${title}: objects in honoured fields whose own fields are not declared`);
   }
 });
 

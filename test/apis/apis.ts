@@ -1,4 +1,5 @@
 /** All APIs whose fields are declared, in the order of docs/apis.md. */
+import { BETA_MESSAGES, COUNT_TOKENS, MESSAGES } from './anthropic.ts';
 import { CHAT } from './openai-chat.ts';
 import { COMPLETIONS, EMBEDDINGS, TRANSCRIPTIONS } from './openai.ts';
 import { RERANK_JINA, RERANK_V1, RERANK_V2 } from './cohere.ts';
@@ -11,6 +12,9 @@ export const APIS: readonly Api[] = [
   COMPLETIONS,
   EMBEDDINGS,
   TRANSCRIPTIONS,
+  MESSAGES,
+  COUNT_TOKENS,
+  BETA_MESSAGES,
   OLLAMA_CHAT,
   OLLAMA_GENERATE,
   OLLAMA_EMBED,

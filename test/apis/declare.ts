@@ -1,4 +1,5 @@
 /** Declarations of what svc makes of each field of an API, each with a request that shows it. */
+import type { Script } from '../http/scripted.ts';
 import type { SdkType } from './sdk-fields.ts';
 
 type Body = Readonly<Record<string, unknown>>;
@@ -9,6 +10,8 @@ interface Probe {
   readonly value: unknown;
   /** Further fields of the request with and without this field. */
   readonly context?: Body;
+  /** Fields of the request with this one, instead of its `value` in the last entry of each list on its path. */
+  readonly sent?: Body;
 }
 
 export type Field = Probe &
@@ -33,6 +36,8 @@ export interface Api {
   readonly sdk: SdkType | null;
   /** A valid request. */
   readonly base: Body;
+  /** Answer of the backend. Absent: a text. */
+  readonly script?: Script;
   /** True: the request is a form, whose Buffers are files. */
   readonly isForm?: boolean;
   readonly fields: readonly Field[];
@@ -41,6 +46,11 @@ export interface Api {
 /** The field changes the request to the backend at `at`, or the answer. */
 export function honoured(name: string, at: string, value: unknown, context: Body = {}): Field {
   return { name, verdict: 'honoured', at, value, context };
+}
+
+/** As honoured, with the whole of `sent` in the place of `context`. */
+export function honouredIn(name: string, at: string, sent: Body, context: Body): Field {
+  return { name, verdict: 'honoured', at, value: undefined, context, sent };
 }
 
 /** A request cannot do without the field. */

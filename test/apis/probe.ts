@@ -23,6 +23,7 @@ interface Sent {
 export async function probe(api: Api): Promise<Outcome[]> {
   const listener = await startScripted();
   listener.world.key = 'mine';
+  if (api.script !== undefined) listener.backend.script = api.script;
   try {
     const outcomes: Outcome[] = [];
     const wrong: string[] = [];
@@ -42,7 +43,11 @@ export async function probe(api: Api): Promise<Outcome[]> {
 
 async function outcomeOf(listener: ScriptedListener, api: Api, field: Field): Promise<Outcome> {
   const context = { ...api.base, ...field.context };
-  const sent = await send(listener, api, withField(context, field));
+  const sent = await send(
+    listener,
+    api,
+    field.sent === undefined ? withField(context, field) : { ...context, ...field.sent },
+  );
   if (field.verdict === 'honoured' && field.at === 'required') return await neededOf(listener, api, field);
   const what = `${api.title}: ${field.name}: ${sent.answer.slice(0, 300)}`;
   const row = { field: field.name, verdict: field.verdict };

@@ -209,7 +209,7 @@ test('a raw prompt has no template, and a gap is filled by a model that has toke
 
   const gap = { prompt: 'int a = ', suffix: ';', options: greedy };
   const filled = await client.generate({ ...gap, model: 'infill' });
-  assert.ok(filled.response.length > 0 && filled.prompt_eval_count > 0);
+  assert.ok((filled.response ?? '').length > 0 && filled.prompt_eval_count > 0);
   const { status_code, error } = await failure(client.generate({ ...gap, model: 'plain' }));
   assert.is(status_code, 400);
   assert.match(error, /suffix/);
@@ -228,7 +228,7 @@ test('a context goes on with the conversation, also in a stream', async () => {
     messages: [
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: 'Hello' },
-      { role: 'assistant', content: first.response },
+      { role: 'assistant', content: first.response ?? '' },
       { role: 'user', content: 'And?' },
     ],
   });
