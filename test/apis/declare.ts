@@ -31,7 +31,8 @@ export interface Api {
   /** Heading in docs/apis.md. */
   readonly title: string;
   readonly path: string;
-  readonly method?: 'DELETE';
+  /** GET: the fields stand in the query. */
+  readonly method?: 'GET' | 'DELETE';
   /** null: the vendor has no SDK; `fields` follow its documentation. */
   readonly sdk: SdkType | null;
   /** A valid request. */
@@ -40,6 +41,8 @@ export interface Api {
   readonly script?: Script;
   /** True: the request is a form, whose Buffers are files. */
   readonly isForm?: boolean;
+  /** True: a response is stored, the 32 digits of whose id are written as STORED in the path and in requests. */
+  readonly hasStored?: boolean;
   readonly fields: readonly Field[];
 }
 
