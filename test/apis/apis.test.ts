@@ -3,6 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { read } from '../architecture/source-files.ts';
 import { APIS } from './apis.ts';
+import { llamaFields } from './llama-fields.ts';
 import { pageOf } from './page.ts';
 import { sdkFields } from './sdk-fields.ts';
 
@@ -24,6 +25,14 @@ test('the declared fields are those of the SDKs', () => {
       verdict === 'honoured' && expected.has(name) && !name.includes(' = ') ? (type?.unreadIn(name) ?? []) : [],
     );
     assert.equal(unread, [], `${title}: objects in honoured fields whose own fields are not declared`);
+  }
+});
+
+test("the declared fields of llama-server's routes are those that its source reads", () => {
+  for (const { title, llama, fields } of APIS) {
+    if (llama === undefined) continue;
+    const declared = fields.map(({ name }) => name).filter((name) => !llama.more.includes(name));
+    assert.equal(declared.toSorted(), [...llamaFields(llama)].toSorted(), title);
   }
 });
 

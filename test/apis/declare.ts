@@ -1,5 +1,6 @@
 /** Declarations of what svc makes of each field of an API, each with a request that shows it. */
 import type { Script } from '../http/scripted.ts';
+import type { LlamaRoute } from './llama-fields.ts';
 import type { SdkType } from './sdk-fields.ts';
 
 type Body = Readonly<Record<string, unknown>>;
@@ -35,6 +36,8 @@ export interface Api {
   readonly method?: 'GET' | 'DELETE';
   /** null: the vendor has no SDK; `fields` follow its documentation. */
   readonly sdk: SdkType | null;
+  /** What llama-server's source says of the fields. */
+  readonly llama?: LlamaRoute;
   /** A valid request. */
   readonly base: Body;
   /** Answer of the backend. Absent: a text. */

@@ -28,6 +28,8 @@ interface Probed extends ScriptedListener {
 export async function probe(api: Api): Promise<Outcome[]> {
   const listener = await startScripted();
   listener.world.key = 'mine';
+  // A second model for the routes that describe one.
+  listener.world.policies = { fast: { candidates: ['local'], fallback_on: [] } };
   if (api.script !== undefined) listener.backend.script = api.script;
   try {
     const stored = api.hasStored === true ? await storedBy(listener) : '';
@@ -105,7 +107,13 @@ async function send({ url, backend, world, stored }: Probed, api: Api, body: Fie
   world.pull = async function* (request) {
     asked.push(request);
   };
-  const lists = [backend.requests, backend.embedRequests, backend.rerankRequests, backend.tokenizeRequests];
+  const lists = [
+    backend.requests,
+    backend.embedRequests,
+    backend.rerankRequests,
+    backend.tokenizeRequests,
+    backend.detokenizeRequests,
+  ];
   for (const list of lists) list.length = 0;
   const path = api.path.replace('STORED', stored);
   const text = JSON.stringify(body).replaceAll('STORED', stored);

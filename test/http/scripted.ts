@@ -127,6 +127,7 @@ export class ScriptedBackend implements Backend {
   readonly embedRequests: EmbedRequest[] = [];
   readonly rerankRequests: RerankRequest[] = [];
   readonly tokenizeRequests: TokenizeRequest[] = [];
+  readonly detokenizeRequests: DetokenizeRequest[] = [];
   readonly #record: ProviderRecord;
 
   constructor(script: Script, record: ProviderRecord = LOCAL) {
@@ -163,7 +164,9 @@ export class ScriptedBackend implements Backend {
     yield FINISH;
   }
 
-  async *detokenize({ tokens }: DetokenizeRequest, context: GenerateContext): AsyncGenerator<DetokenizeEvent> {
+  async *detokenize(request: DetokenizeRequest, context: GenerateContext): AsyncGenerator<DetokenizeEvent> {
+    const { tokens } = request;
+    this.detokenizeRequests.push(request);
     this.callers.push(context.caller);
     yield START;
     yield { type: 'text', text: String.fromCodePoint(...tokens) };
