@@ -145,5 +145,6 @@ function refuseUnsupported({ mcp_servers, container, thread }: Readonly<Record<s
   const isEmpty = Array.isArray(mcp_servers) && mcp_servers.length === 0;
   if (mcp_servers !== undefined && !isEmpty) throw invalid('mcp_servers', 'are not supported: svc contacts none');
   if (container !== undefined) throw invalid('container', 'is not supported: svc runs no code');
-  if (thread !== undefined) throw invalid('thread', 'is not supported: send all messages; their computed state is reused');
+  if (thread !== undefined)
+    throw invalid('thread', 'is not supported: send all messages; their computed state is reused');
 }
