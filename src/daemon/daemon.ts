@@ -118,8 +118,6 @@ export class Daemon implements Services {
   readonly tracer: Traces;
   readonly shelf: Shelf;
   #identity: Identity;
-  /** Address of the listener for Ollama's clients, as bound. */
-  #ollamaAddress: string | null = null;
   #file: OwnDaemonFile | null = null;
   /** Error of the last attempt to load the default model; null once it is loaded. */
   readonly #defaultModel: DefaultModel;
@@ -140,6 +138,7 @@ export class Daemon implements Services {
       version: VERSION,
       http: null,
       grpc: null,
+      ollama: null,
       socket: paths.socketPath,
       log_path: paths.logFile,
       started_at: new Date().toISOString(),
@@ -398,8 +397,10 @@ export class Daemon implements Services {
       this.#identity = { ...this.#identity, http };
       const grpc = await listen(this.#grpc.server, 'grpc', config.grpc, hasKeys);
       this.#identity = { ...this.#identity, grpc };
-      if (this.#ollama !== null && config.ollama.listen !== null)
-        this.#ollamaAddress = await listen(this.#ollama, 'ollama', parseAddress(config.ollama.listen), hasKeys);
+      if (this.#ollama !== null && config.ollama.listen !== null) {
+        const ollama = await listen(this.#ollama, 'ollama', parseAddress(config.ollama.listen), hasKeys);
+        this.#identity = { ...this.#identity, ollama };
+      }
     } catch (error) {
       const { code, message } = SvcError.from(error);
       log.fatal({ err: error }, 'cannot start');
@@ -409,8 +410,8 @@ export class Daemon implements Services {
     }
     await file.begin(this.#identity);
 
-    const { pid, version, http, grpc, socket } = this.#identity;
-    const addresses = { http, grpc, ...given({ ollama: this.#ollamaAddress ?? undefined }), socket };
+    const { pid, version, http, grpc, ollama, socket } = this.#identity;
+    const addresses = { http, grpc, ...given({ ollama: ollama ?? undefined }), socket };
     log.info({ pid, version, node: process.versions.node, mode, ...addresses }, 'started');
     if (process.getuid?.() === 0) log.warn('svc runs as root and needs no privileges: run it as an ordinary user');
     if (lastExit !== null && lastExit.code !== 0) {
@@ -427,9 +428,9 @@ export class Daemon implements Services {
   }
 
   #addresses(): string {
-    const { http, grpc, socket } = this.#identity;
-    const ollama = this.#ollamaAddress === null ? '' : `ollama ${this.#ollamaAddress}, `;
-    return `http ${http ?? ''}, grpc ${grpc ?? ''}, ${ollama}control socket ${socket}`;
+    const { http, grpc, ollama, socket } = this.#identity;
+    const second = ollama === null ? '' : `ollama ${ollama}, `;
+    return `http ${http ?? ''}, grpc ${grpc ?? ''}, ${second}control socket ${socket}`;
   }
 
   #httpServers(): Server[] {

@@ -132,7 +132,10 @@ export interface NativeChat extends Pick<
  * the daemon has made of the fields that are left out here.
  */
 export interface EngineRequest extends Partial<
-  Omit<GenerateRequest, 'messages' | 'format' | 'raw' | keyof NativeChat | 'chat_template_kwargs'>
+  Omit<
+    GenerateRequest,
+    'messages' | 'format' | 'raw' | 'default_max_tokens' | keyof NativeChat | 'chat_template_kwargs'
+  >
 > {
   readonly id: number;
   /** Either these, or a raw prompt. Text parts are joined. */

@@ -26,6 +26,8 @@ const DaemonFileSchema = v.object({
   version: v.string(),
   http: nullableText,
   grpc: nullableText,
+  /** Absent in the files of older daemons. */
+  ollama: v.optional(nullableText, null),
   socket: v.string(),
   log_path: v.string(),
   started_at: v.string(),

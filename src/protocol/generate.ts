@@ -272,6 +272,8 @@ export interface Continuation {
 export type GenerateRequest = v.InferOutput<typeof GenerateRequestSchema> & {
   readonly raw?: RawPrompt;
   readonly continuation?: Continuation;
+  /** With `raw` only: the limit if neither `max_tokens` nor the model's settings say one. */
+  readonly default_max_tokens?: number;
 };
 
 /** `content_filter`: a provider withheld the rest. */
@@ -367,6 +369,8 @@ export interface Repetition {
 export interface FinishEvent {
   readonly type: 'finish';
   readonly reason: FinishReason;
+  /** With the reason `stop`: the stop string that ended the answer. Absent: none, or the backend does not report it. */
+  readonly stop_string?: string;
   /** null: the provider reported none. */
   readonly usage: Usage | null;
   readonly timings: Timings;

@@ -55,6 +55,8 @@ export const LIMITS = {
   renderedBytes: 4 * 1024 * 1024,
   /** Token ids to detokenize, or of the prompts of a legacy completion together. */
   tokenIds: 100_000,
+  /** Numbers of a `context` of `/api/generate`: Ollama's own client reads lines of up to 512 KiB. */
+  ollamaContext: 65_536,
   /** Size of a grammar, given or compiled from a schema. */
   grammarBytes: 256 * 1024,
   schemaBytes: 64 * 1024,

@@ -135,6 +135,8 @@ export interface StatusRecord {
   readonly version: string | null;
   readonly http: string | null;
   readonly grpc: string | null;
+  /** Second HTTP listener, for Ollama's clients. null: not configured. */
+  readonly ollama: string | null;
   readonly socket: string;
   readonly log_path: string;
   readonly started_at: string | null;

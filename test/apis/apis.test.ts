@@ -3,6 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { read } from '../architecture/source-files.ts';
 import { APIS } from './apis.ts';
+import { llamaFields } from './llama-fields.ts';
 import { pageOf } from './page.ts';
 import { sdkFields } from './sdk-fields.ts';
 
@@ -13,12 +14,25 @@ test('the declared fields are those of the SDKs', () => {
     const names = fields.map(({ name }) => name);
     assert.is(new Set(names).size, names.length, `${title}: a field is declared twice`);
     if (sdk === null) continue;
-    const expected = known.get(sdk) ?? new Set<string>();
+    const type = known.get(sdk);
+    const expected = type?.names ?? new Set<string>();
     const declared = new Set(names);
     const missing = [...expected].filter((name) => !declared.has(name));
     assert.equal(missing, [], `${title}: fields of the SDK that are not declared`);
     const strange = names.filter((name) => !expected.has(name) && sdk.more?.includes(name) !== true);
     assert.equal(strange, [], `${title}: declared fields that the SDK does not have`);
+    const unread = fields.flatMap(({ name, verdict }) =>
+      verdict === 'honoured' && expected.has(name) && !name.includes(' = ') ? (type?.unreadIn(name) ?? []) : [],
+    );
+    assert.equal(unread, [], `${title}: objects in honoured fields whose own fields are not declared`);
+  }
+});
+
+test("the declared fields of llama-server's routes are those that its source reads", () => {
+  for (const { title, llama, fields } of APIS) {
+    if (llama === undefined) continue;
+    const declared = fields.map(({ name }) => name).filter((name) => !llama.more.includes(name));
+    assert.equal(declared.toSorted(), [...llamaFields(llama)].toSorted(), title);
   }
 });
 

@@ -1,4 +1,6 @@
 /** Declarations of what svc makes of each field of an API, each with a request that shows it. */
+import type { Script } from '../http/scripted.ts';
+import type { LlamaRoute } from './llama-fields.ts';
 import type { SdkType } from './sdk-fields.ts';
 
 type Body = Readonly<Record<string, unknown>>;
@@ -9,6 +11,8 @@ interface Probe {
   readonly value: unknown;
   /** Further fields of the request with and without this field. */
   readonly context?: Body;
+  /** Fields of the request with this one, instead of its `value` in the last entry of each list on its path. */
+  readonly sent?: Body;
 }
 
 export type Field = Probe &
@@ -28,19 +32,31 @@ export interface Api {
   /** Heading in docs/apis.md. */
   readonly title: string;
   readonly path: string;
-  readonly method?: 'DELETE';
+  /** GET: the fields stand in the query. */
+  readonly method?: 'GET' | 'DELETE';
   /** null: the vendor has no SDK; `fields` follow its documentation. */
   readonly sdk: SdkType | null;
+  /** What llama-server's source says of the fields. */
+  readonly llama?: LlamaRoute;
   /** A valid request. */
   readonly base: Body;
+  /** Answer of the backend. Absent: a text. */
+  readonly script?: Script;
   /** True: the request is a form, whose Buffers are files. */
   readonly isForm?: boolean;
+  /** True: a response is stored, the 32 digits of whose id are written as STORED in the path and in requests. */
+  readonly hasStored?: boolean;
   readonly fields: readonly Field[];
 }
 
 /** The field changes the request to the backend at `at`, or the answer. */
 export function honoured(name: string, at: string, value: unknown, context: Body = {}): Field {
   return { name, verdict: 'honoured', at, value, context };
+}
+
+/** As honoured, with the whole of `sent` in the place of `context`. */
+export function honouredIn(name: string, at: string, sent: Body, context: Body): Field {
+  return { name, verdict: 'honoured', at, value: undefined, context, sent };
 }
 
 /** A request cannot do without the field. */

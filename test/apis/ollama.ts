@@ -1,10 +1,12 @@
 /** Ollama's routes that answer with text or vectors. */
 import { honoured, ignored, refused, type Api, type Field } from './declare.ts';
+import { toContext } from '../../src/protocol/ollama/context.ts';
 import { IGNORED, REFUSED } from '../../src/protocol/ollama/options.ts';
 
 const file = 'ollama/dist/index.d.ts';
 const USER = { role: 'user', content: 'hi' };
 const CALLS = { role: 'assistant', tool_calls: [{ function: { name: 'f' } }, { function: { name: 'g' } }] };
+const CALLED = { messages: [CALLS] };
 const TOOLS = { tools: [{ type: 'function', function: { name: 'f' } }] };
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n0123', 'latin1').toString('base64');
 const SAME = [
@@ -49,7 +51,19 @@ const COMMON: readonly Field[] = [
 export const OLLAMA_CHAT: Api = {
   title: 'Ollama: chat',
   path: '/api/chat',
-  sdk: { file, name: 'ChatRequest', parts: ['options', 'messages[]', 'tools[]', 'tools[].function'] },
+  sdk: {
+    file,
+    name: 'ChatRequest',
+    parts: [
+      'options',
+      'messages[]',
+      'messages[].tool_calls[]',
+      'messages[].tool_calls[].function',
+      'tools[]',
+      'tools[].function',
+    ],
+    opaque: ['messages[].images[]', 'tools[].function.parameters'],
+  },
   base: { model: 'tiny', messages: [USER] },
   fields: [
     honoured('messages', 'messages', [{ role: 'user', content: 'other' }]),
@@ -60,6 +74,9 @@ export const OLLAMA_CHAT: Api = {
     honoured('messages[].tool_calls', 'messages[0].tool_calls', CALLS.tool_calls, {
       messages: [{ role: 'assistant', content: 'a' }],
     }),
+    honoured('messages[].tool_calls[].function', 'messages[0].tool_calls', { name: 'h' }, CALLED),
+    honoured('messages[].tool_calls[].function.name', 'messages[0].tool_calls[1].name', 'h', CALLED),
+    honoured('messages[].tool_calls[].function.arguments', 'messages[0].tool_calls[1].arguments', { a: 1 }, CALLED),
     honoured('messages[].tool_name', 'messages[1].tool_call_id', 'g', {
       messages: [CALLS, { role: 'tool', content: '1' }],
     }),
@@ -77,16 +94,16 @@ export const OLLAMA_CHAT: Api = {
 export const OLLAMA_GENERATE: Api = {
   title: 'Ollama: generate',
   path: '/api/generate',
-  sdk: { file, name: 'GenerateRequest', parts: ['options'] },
+  sdk: { file, name: 'GenerateRequest', parts: ['options'], opaque: ['images[]'] },
   base: { model: 'tiny', prompt: 'hi' },
   fields: [
     honoured('prompt', 'messages[0].content', 'other'),
     honoured('system', 'messages[0].role', 'Be brief.'),
     honoured('images', 'messages[0].content', [PNG]),
-    refused('suffix', 'end'),
+    honoured('raw', 'raw', true),
+    honoured('suffix', 'raw.infill.suffix', 'end'),
+    honoured('context', 'messages[1].content', toContext([{ role: 'user', content: 'q' }], 'a')),
     refused('template', '{{ .Prompt }}'),
-    refused('context', [1]),
-    refused('raw', true),
     refused('width', 64),
     refused('height', 64),
     refused('steps', 4),

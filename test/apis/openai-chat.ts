@@ -9,11 +9,14 @@ const TOOL = { type: 'function', function: { name: 'f' } };
 const TOOLS = { tools: [TOOL] };
 const SCHEMA = { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: {} } } };
 const CALLS = [{ id: 'c1', ...TOOL, function: { name: 'f', arguments: '{}' } }];
+const CALLED = { messages: [{ role: 'assistant', content: null, tool_calls: CALLS }] };
+const CUSTOM_CALL = { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'c1', type: 'custom' }] }] };
 const CONTENT = 'messages[].content[]';
 const CACHE = 'every prompt is cached, without wishes';
 
 const IMAGE = { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: `${PNG}AAAA` } }] }] };
 const AUDIO = { type: 'input_audio', input_audio: { format: 'wav', data: 'UklGRg==' } };
+const SOUND = { messages: [{ role: 'user', content: [AUDIO] }] };
 const FILE = { messages: [{ role: 'user', content: [{ type: 'file' }] }] };
 const REFUSAL = { messages: [{ role: 'assistant', content: [{ type: 'refusal', refusal: 'No.' }] }] };
 
@@ -28,6 +31,12 @@ const MESSAGES: readonly Field[] = [
   honoured('messages[].content', 'messages[0].content', 'other'),
   ignored('messages[].name', 'chat templates have no names of people', 'Ada'),
   honoured('messages[].tool_calls', 'messages[0].tool_calls', CALLS, ASSISTANT),
+  honoured('messages[].tool_calls[].id', 'messages[0].tool_calls[0].id', 'c2', CALLED),
+  ignored('messages[].tool_calls[].type', 'every call is one of a function', 'function', CALLED),
+  honoured('messages[].tool_calls[].function', 'messages[0].tool_calls', { name: 'g', arguments: '{}' }, CALLED),
+  honoured('messages[].tool_calls[].function.name', 'messages[0].tool_calls[0].name', 'g', CALLED),
+  honoured('messages[].tool_calls[].function.arguments', 'messages[0].tool_calls[0].arguments', '{"a":1}', CALLED),
+  refused('messages[].tool_calls[].custom', { name: 'c', input: 'x' }, CUSTOM_CALL, 'messages[].tool_calls[].type'),
   honoured('messages[].tool_call_id', 'messages[0].tool_call_id', 'c1', {
     messages: [{ role: 'tool', content: '1' }],
   }),
@@ -35,14 +44,11 @@ const MESSAGES: readonly Field[] = [
   honoured('messages[].refusal', 'messages[0].content', 'No.', { messages: [{ role: 'assistant', content: null }] }),
   ignored('messages[].audio', 'the models here answer with text only', { id: 'audio_1' }, ASSISTANT),
   honoured(`${CONTENT}.image_url`, 'messages[0].content', { url: PNG }, IMAGE),
-  honoured(
-    `${CONTENT}.input_audio`,
-    'messages[0].content[0].data',
-    { format: 'wav', data: 'UklGRgAA' },
-    {
-      messages: [{ role: 'user', content: [AUDIO] }],
-    },
-  ),
+  honoured(`${CONTENT}.input_audio`, 'messages[0].content[0].data', { format: 'wav', data: 'UklGRgAA' }, SOUND),
+  honoured(`${CONTENT}.image_url.url`, 'messages[0].content[0].data', PNG, IMAGE),
+  ignored(`${CONTENT}.image_url.detail`, 'a model sees every picture in its own resolution', 'low', IMAGE),
+  honoured(`${CONTENT}.input_audio.data`, 'messages[0].content[0].data', 'UklGRgAA', SOUND),
+  honoured(`${CONTENT}.input_audio.format`, 'messages[0].content[0].media_type', 'mp3', SOUND),
   refused(`${CONTENT}.file`, { file_id: 'file-1' }, FILE, `${CONTENT}.type`),
   honoured(`${CONTENT}.refusal`, 'messages[0].content', 'Never.', REFUSAL),
   honoured('messages[].content[].type = text', 'messages[0].content', { type: 'text', text: 'other' }),
@@ -59,6 +65,7 @@ const FORMATS: readonly Field[] = [
   ignored('response_format.type = text', 'it is the default', { type: 'text' }),
   honoured('response_format.type = json_object', 'format', { type: 'json_object' }),
   honoured('response_format.type = json_schema', 'format', SCHEMA.response_format),
+  honoured('response_format.json_schema', 'format.name', { name: 'b', schema: {} }, SCHEMA),
   honoured('response_format.json_schema.name', 'format.name', 'b', SCHEMA),
   honoured('response_format.json_schema.schema', 'format.schema', { type: 'object' }, SCHEMA),
   honoured('response_format.json_schema.strict', 'format.strict', true, SCHEMA),
@@ -66,20 +73,27 @@ const FORMATS: readonly Field[] = [
 ];
 
 const ONE = { mode: 'required', tools: [TOOL] };
+const CHOICE = { tools: [TOOL, { type: 'function', function: { name: 'g' } }], tool_choice: TOOL };
 const CUSTOM = { type: 'custom', custom: { name: 'c' } };
 
 const TOOL_FIELDS: readonly Field[] = [
   honoured('tools', 'tools', [TOOL]),
   honoured('tools[].type = function', 'tools', TOOL),
+  honoured('tools[].function', 'tools[0].name', { name: 'g' }, TOOLS),
   honoured('tools[].function.name', 'tools[0].name', 'g', TOOLS),
   honoured('tools[].function.description', 'tools[0].description', 'adds', TOOLS),
   honoured('tools[].function.parameters', 'tools[0].parameters', { type: 'object' }, TOOLS),
   honoured('tools[].function.strict', 'tools[0].strict', true, TOOLS),
   refused('tools[].type = custom', CUSTOM),
+  refused('tools[].custom', CUSTOM.custom, { tools: [{ type: 'custom' }] }, 'tools[].type'),
   honoured('tool_choice', 'tool_choice', 'required', TOOLS),
   honoured('tool_choice.type = function', 'tool_choice', TOOL, TOOLS),
+  honoured('tool_choice.function', 'tool_choice.name', { name: 'g' }, CHOICE),
+  honoured('tool_choice.function.name', 'tool_choice.name', 'g', CHOICE),
   refused('tool_choice.type = custom', CUSTOM, TOOLS, 'tool_choice'),
+  refused('tool_choice.custom', CUSTOM.custom, { ...TOOLS, tool_choice: { type: 'custom' } }, 'tool_choice'),
   refused('tool_choice.type = allowed_tools', { type: 'allowed_tools', allowed_tools: ONE }, TOOLS, 'tool_choice'),
+  refused('tool_choice.allowed_tools', ONE, { ...TOOLS, tool_choice: { type: 'allowed_tools' } }, 'tool_choice'),
   honoured('parallel_tool_calls', 'parallel_tool_calls', false, TOOLS),
   refused('functions', [{ name: 'f' }]),
   refused('function_call', { name: 'f' }),
@@ -93,7 +107,21 @@ export const CHAT: Api = {
   sdk: {
     file: 'openai/resources/chat/completions/completions.d.ts',
     name: 'ChatCompletionCreateParams',
-    parts: ['response_format.json_schema', 'stream_options', 'tools[].function', 'messages[]', CONTENT],
+    parts: [
+      'response_format',
+      'response_format.json_schema',
+      'stream_options',
+      'tools[]',
+      'tools[].function',
+      'tool_choice',
+      'tool_choice.function',
+      'messages[]',
+      'messages[].tool_calls[]',
+      'messages[].tool_calls[].function',
+      CONTENT,
+      `${CONTENT}.image_url`,
+      `${CONTENT}.input_audio`,
+    ],
     kinds: ['tools[].type', 'tool_choice.type', 'response_format.type', 'messages[].role', `${CONTENT}.type`],
   },
   base: { model: 'tiny', messages: [{ role: 'user', content: 'hi' }] },

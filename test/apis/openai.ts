@@ -64,6 +64,7 @@ export const TRANSCRIPTIONS: Api = {
     file: `${resources}/audio/transcriptions.d.ts`,
     name: 'TranscriptionCreateParams',
     kinds: ['response_format'],
+    opaque: ['file'],
   },
   base: { model: 'tiny', file: Buffer.from('RIFF0000WAVEfmt ', 'latin1') },
   fields: [

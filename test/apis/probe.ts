@@ -19,16 +19,25 @@ interface Sent {
   readonly request: unknown;
 }
 
+interface Probed extends ScriptedListener {
+  /** Of the id of a stored response; empty: there is none. */
+  readonly stored: string;
+}
+
 /** Checks every field of an API. */
 export async function probe(api: Api): Promise<Outcome[]> {
   const listener = await startScripted();
   listener.world.key = 'mine';
+  // A second model for the routes that describe one.
+  listener.world.policies = { fast: { candidates: ['local'], fallback_on: [] } };
+  if (api.script !== undefined) listener.backend.script = api.script;
   try {
+    const stored = api.hasStored === true ? await storedBy(listener) : '';
     const outcomes: Outcome[] = [];
     const wrong: string[] = [];
     for (const field of api.fields) {
       try {
-        outcomes.push(await outcomeOf(listener, api, field));
+        outcomes.push(await outcomeOf({ ...listener, stored }, api, field));
       } catch (error) {
         wrong.push((error as Error).message);
       }
@@ -40,9 +49,13 @@ export async function probe(api: Api): Promise<Outcome[]> {
   }
 }
 
-async function outcomeOf(listener: ScriptedListener, api: Api, field: Field): Promise<Outcome> {
+async function outcomeOf(listener: Probed, api: Api, field: Field): Promise<Outcome> {
   const context = { ...api.base, ...field.context };
-  const sent = await send(listener, api, withField(context, field));
+  const sent = await send(
+    listener,
+    api,
+    field.sent === undefined ? withField(context, field) : { ...context, ...field.sent },
+  );
   if (field.verdict === 'honoured' && field.at === 'required') return await neededOf(listener, api, field);
   const what = `${api.title}: ${field.name}: ${sent.answer.slice(0, 300)}`;
   const row = { field: field.name, verdict: field.verdict };
@@ -70,7 +83,7 @@ async function outcomeOf(listener: ScriptedListener, api: Api, field: Field): Pr
 }
 
 /** A field whose value the scripted world cannot change: the request without it is refused. */
-async function neededOf(listener: ScriptedListener, api: Api, { name, verdict }: Field): Promise<Outcome> {
+async function neededOf(listener: Probed, api: Api, { name, verdict }: Field): Promise<Outcome> {
   const { status, answer } = await send(listener, api, { ...api.base, [name]: undefined });
   assert.is(status, 400, `${api.title}: without ${name}: ${answer}`);
   const [message, named] = errorOf(answer);
@@ -79,7 +92,7 @@ async function neededOf(listener: ScriptedListener, api: Api, { name, verdict }:
 }
 
 /** Sends a request and returns the answer without what differs between any two. */
-async function send({ url, backend, world }: ScriptedListener, api: Api, body: Fields): Promise<Sent> {
+async function send({ url, backend, world, stored }: Probed, api: Api, body: Fields): Promise<Sent> {
   const asked: unknown[] = [];
   const { describe } = world.shelf;
   world.shelf = {
@@ -94,18 +107,51 @@ async function send({ url, backend, world }: ScriptedListener, api: Api, body: F
   world.pull = async function* (request) {
     asked.push(request);
   };
-  const lists = [backend.requests, backend.embedRequests, backend.rerankRequests, backend.tokenizeRequests];
+  const lists = [
+    backend.requests,
+    backend.embedRequests,
+    backend.rerankRequests,
+    backend.tokenizeRequests,
+    backend.detokenizeRequests,
+  ];
   for (const list of lists) list.length = 0;
-  const res = await fetch(url + api.path, {
-    method: api.method ?? 'POST',
-    ...(api.isForm === true
-      ? { body: formOf(body) }
-      : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-  });
+  const path = api.path.replace('STORED', stored);
+  const text = JSON.stringify(body).replaceAll('STORED', stored);
+  const res = await (api.method === 'GET'
+    ? fetch(url + path + queryOf(JSON.parse(text) as Fields))
+    : fetch(url + path, {
+        method: api.method ?? 'POST',
+        ...(api.isForm === true
+          ? { body: formOf(body) }
+          : { body: text, headers: { 'content-type': 'application/json' } }),
+      }));
   const answer = (await res.text())
     .replaceAll(/[0-9a-f]{32}/g, 'ID')
     .replaceAll(/"(created|created_at|completed_at)":("[^"]*"|\d+)/g, '"$1":0');
   return { status: res.status, answer, request: [...lists.flat(), ...asked].at(0) };
+}
+
+/** Makes a background response with two input items; resolves with the 32 digits of its id. */
+async function storedBy({ url }: ScriptedListener): Promise<string> {
+  const input = ['one', 'two'].map((content) => ({ role: 'user', content }));
+  const res = await fetch(`${url}/v1/responses`, {
+    method: 'POST',
+    body: JSON.stringify({ model: 'tiny', input, background: true, stream: true }),
+    headers: { 'content-type': 'application/json' },
+  });
+  // At the end of the stream it is stored.
+  const [, id = ''] = /"resp_([0-9a-f]{32})"/.exec(await res.text()) ?? [];
+  return id;
+}
+
+/** A list is written as OpenAI's client does: `include[]=a`. */
+function queryOf(fields: Fields): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) {
+    if (Array.isArray(value)) for (const each of value as unknown[]) query.append(`${name}[]`, String(each));
+    else query.set(name, String(value));
+  }
+  return query.size === 0 ? '' : `?${query.toString()}`;
 }
 
 function formOf(body: Fields): FormData {

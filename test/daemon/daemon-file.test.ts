@@ -18,7 +18,7 @@ test.before.each(async (context) => {
   context.path = join(context.home.dir, 'state', 'daemon.json');
   mkdirSync(join(context.path, '..'));
   context.file = new OwnDaemonFile(context.path, createLogger({ level: 'silent' }));
-  const addresses = { http: '127.0.0.1:1', grpc: '127.0.0.1:2', socket: '/s', log_path: '/l' };
+  const addresses = { http: '127.0.0.1:1', grpc: '127.0.0.1:2', ollama: null, socket: '/s', log_path: '/l' };
   const started_at = new Date().toISOString();
   await context.file.begin({ pid: process.pid, mode: 'foreground', version: '1', started_at, ...addresses });
 });

@@ -73,6 +73,24 @@ const WITH_SYSTEM = [
 ];
 const GREEDY = { sampling: { temperature: 0 } };
 
+test('the limit of a name takes precedence over the default of legacy completions', async ({ configure, start }) => {
+  configure({ brief: { from: 'tiny', max_tokens: 3 } });
+  const { http } = await (await start()).client.status();
+  const complete = async (model: string, more: object = {}): Promise<number> => {
+    const res = await fetch(`http://${String(http)}/v1/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      // The bias keeps the model from ending its turn.
+      body: JSON.stringify({ model, prompt: 'a', logit_bias: { '100': 100 }, temperature: 0, ...more }),
+    });
+    return ((await res.json()) as { usage: { completion_tokens: number } }).usage.completion_tokens;
+  };
+  assert.equal(
+    await Promise.all([complete('brief'), complete('tiny'), complete('brief', { max_tokens: 5 })]),
+    [3, 16, 5],
+  );
+});
+
 test('a name adds its settings to requests, below their own fields', async ({ configure, start }) => {
   configure({
     mario: { from: 'tiny', system: SYSTEM, sampling: { temperature: 0, logit_bias: [[100, 50]] }, max_tokens: 3 },

@@ -18,6 +18,7 @@ const running: DaemonFile = {
   version: '0.1.0',
   http: '127.0.0.1:7117',
   grpc: null,
+  ollama: '127.0.0.1:11434',
   socket: '/run/svc.sock',
   log_path: '/log',
   started_at: '2026-01-01T00:00:00.000Z',
@@ -34,6 +35,12 @@ test('a written record can be read, with access for its owner only', async () =>
   await writeDaemonFile(path, running);
   assert.equal(readDaemonFile(path), running);
   assert.is(statSync(path).mode & 0o777, 0o600);
+});
+
+test('the file of an older daemon has no address for Ollama’s clients', async () => {
+  const { ollama: _, ...older } = running;
+  writeFileSync(path, JSON.stringify(older));
+  assert.equal(readDaemonFile(path), { ...running, ollama: null });
 });
 
 test('the exit that a daemon recorded is reported', async () => {

@@ -49,7 +49,14 @@ test('a prompt gets OpenAI’s default of 16 tokens, and a whole answer', async 
     prompt_tokens_details: { cached_tokens: 3 },
   });
   assert.equal(listener.backend.requests, [
-    { model: 'tiny', messages: [], raw: { text: 'Say' }, max_tokens: 16, sampling: { temperature: 0.5 }, stop: [] },
+    {
+      model: 'tiny',
+      messages: [],
+      raw: { text: 'Say' },
+      default_max_tokens: 16,
+      sampling: { temperature: 0.5 },
+      stop: [],
+    },
   ]);
 });
 
@@ -57,10 +64,14 @@ test('-1 is no limit of tokens', async () => {
   await post({ prompt: 'a', max_tokens: -1, seed: -1 });
   await post({ prompt: 'a', max_tokens: null });
   assert.equal(
-    listener.backend.requests.map(({ max_tokens, sampling }) => [max_tokens, sampling.seed]),
+    listener.backend.requests.map(({ max_tokens, default_max_tokens, sampling }) => [
+      max_tokens,
+      default_max_tokens,
+      sampling.seed,
+    ]),
     [
-      [undefined, undefined],
-      [16, undefined],
+      [undefined, undefined, undefined],
+      [undefined, 16, undefined],
     ],
   );
 });

@@ -128,6 +128,7 @@ export class ScriptedBackend implements Backend {
   readonly embedRequests: EmbedRequest[] = [];
   readonly rerankRequests: RerankRequest[] = [];
   readonly tokenizeRequests: TokenizeRequest[] = [];
+  readonly detokenizeRequests: DetokenizeRequest[] = [];
   readonly #record: ProviderRecord;
 
   constructor(script: Script, record: ProviderRecord = LOCAL) {
@@ -164,7 +165,9 @@ export class ScriptedBackend implements Backend {
     yield FINISH;
   }
 
-  async *detokenize({ tokens }: DetokenizeRequest, context: GenerateContext): AsyncGenerator<DetokenizeEvent> {
+  async *detokenize(request: DetokenizeRequest, context: GenerateContext): AsyncGenerator<DetokenizeEvent> {
+    const { tokens } = request;
+    this.detokenizeRequests.push(request);
     this.callers.push(context.caller);
     yield START;
     yield { type: 'text', text: String.fromCodePoint(...tokens) };
@@ -402,6 +405,7 @@ export async function startScripted(options: ScriptedOptions = {}): Promise<Scri
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
       await closed;
+      await services.background.close();
       await rm(responsesDir, { recursive: true, force: true });
       if (control) await rm(dir, { recursive: true, force: true });
     },

@@ -1,5 +1,6 @@
 /** State of one answer from a provider: converts its events to ours and measures its timings. */
 import type { FinishEvent, FinishReason, GenerateEvent, Usage } from '../../protocol/generate.ts';
+import { given } from '../../protocol/given.ts';
 import { LIMITS } from '../../protocol/limits.ts';
 import type { WireEvent } from './wire.ts';
 
@@ -13,6 +14,7 @@ export class Progress {
   #lastAt = 0;
   #usage: Usage | null = null;
   #reason: FinishReason | null = null;
+  #stopString: string | undefined;
 
   /** `arrivedAt`, `startedAt`: performance.now() when the request arrived and when it got its slot. */
   constructor(provider: string, model: string, { arrivedAt, startedAt }: { arrivedAt: number; startedAt: number }) {
@@ -42,6 +44,7 @@ export class Progress {
           break;
         case 'finish':
           this.#reason = event.reason;
+          this.#stopString = event.stop_string;
           break;
         default:
           if (event.type !== 'tool_call' && event.text === '') break;
@@ -73,6 +76,7 @@ export class Progress {
     return {
       type: 'finish',
       reason,
+      ...given({ stop_string: this.#stopString }),
       usage: this.#usage,
       timings: {
         queue_ms: sinceArrival(this.#startedAt),

@@ -42,7 +42,7 @@ export type WireEvent =
   | ReasoningEvent
   | ToolCallEvent
   | { readonly type: 'usage'; readonly usage: Usage }
-  | { readonly type: 'finish'; readonly reason: FinishReason };
+  | { readonly type: 'finish'; readonly reason: FinishReason; readonly stop_string?: string };
 
 /**
  * Decodes one answer. `read` is called with each server-sent event and returns its content. `usage` may come more than

@@ -36,9 +36,10 @@ export function withSettings(request: GenerateRequest, settings: RequestSettings
   const hasSystem = system === undefined || !isChat || request.messages.some(({ role }) => role === 'system');
   // A budget is a wish about reasoning, too.
   const thinks = isChat && request.reasoning_budget_tokens === undefined ? reasoning : undefined;
+  const { default_max_tokens, ...asked } = request;
   return {
-    ...given({ max_tokens, reasoning_effort: thinks, repetition_guard, lora }),
-    ...request,
+    ...given({ max_tokens: max_tokens ?? default_max_tokens, reasoning_effort: thinks, repetition_guard, lora }),
+    ...asked,
     messages: hasSystem ? request.messages : [{ role: 'system', content: system }, ...request.messages],
     sampling: { ...sampling, ...request.sampling },
     stop: request.stop.length > 0 ? request.stop : [...stop],

@@ -47,6 +47,7 @@ function stopped(paths: Paths): StatusRecord {
     version: null,
     http: null,
     grpc: null,
+    ollama: null,
     socket: paths.socketPath,
     log_path: paths.logFile,
     started_at: null,
@@ -68,8 +69,9 @@ function describe(status: StatusRecord, ready: ReadyRecord | null): string {
       ['version', text(status.version)],
       ['http', status.http === null ? text(null) : `http://${status.http}`],
       ['grpc', text(status.grpc)],
-      ['uptime', duration(status.uptime_seconds)],
     );
+    if (status.ollama !== null) rows.push(['ollama', `http://${status.ollama}`]);
+    rows.push(['uptime', duration(status.uptime_seconds)]);
   }
   rows.push(['socket', status.socket], ['log', status.log_path]);
   if (exit !== null) rows.push(['last exit', `${exit.at}, ${exit.reason}`]);

@@ -7,6 +7,11 @@ const { id, name } = ToolCallSchema.entries;
 
 const TextBlockSchema = v.object({ type: v.literal('text'), text: v.string() });
 
+const blocks = <Block extends v.GenericSchema>(block: Block) =>
+  v.pipe(v.array(block), v.maxLength(LIMITS.contentParts));
+
+const texts = blocks(v.variant('type', [TextBlockSchema]));
+
 const ImageBlockSchema = v.object({
   type: v.literal('image'),
   source: v.variant('type', [
@@ -24,7 +29,8 @@ const DocumentBlockSchema = v.object({
     v.object({ type: v.literal('text'), data: v.string() }),
     v.object({
       type: v.literal('content'),
-      content: v.union([v.string(), v.pipe(v.array(TextBlockSchema), v.maxLength(LIMITS.contentParts))]),
+      // Unlike in a union, errors name the block.
+      content: v.lazy((content) => (Array.isArray(content) ? texts : v.string())),
     }),
   ]),
 });
@@ -33,7 +39,7 @@ const SearchResultBlockSchema = v.object({
   type: v.literal('search_result'),
   source: v.string(),
   title: v.string(),
-  content: v.pipe(v.array(TextBlockSchema), v.maxLength(LIMITS.contentParts)),
+  content: texts,
 });
 
 const ToolResultBlockSchema = v.object({
@@ -44,11 +50,8 @@ const ToolResultBlockSchema = v.object({
   is_error: v.nullish(v.boolean()),
 });
 
-const blocks = <Block extends v.GenericSchema>(block: Block) =>
-  v.pipe(v.array(block), v.maxLength(LIMITS.contentParts));
-
 /** `system`, and messages of that role. */
-export const SystemBlocksSchema = blocks(v.variant('type', [TextBlockSchema]));
+export const SystemBlocksSchema = texts;
 
 /** Content of a tool's result. */
 export const ResultBlocksSchema = blocks(

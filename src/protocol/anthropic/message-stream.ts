@@ -83,7 +83,7 @@ export class MessageStream {
       ...this.#close(),
       {
         type: 'message_delta',
-        delta: { stop_reason, stop_sequence: null, stop_details: null, container: null },
+        delta: { stop_reason, stop_sequence: finish.stop_string ?? null, stop_details: null, container: null },
         usage: toUsage(finish.usage),
       },
       { type: 'message_stop' },

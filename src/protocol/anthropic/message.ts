@@ -58,6 +58,7 @@ export function toMessage(answer: Collector, { id, showsThinking, maxTokens }: A
       ...toolCalls.map(toToolUse),
     ],
     stop_reason: toStopReason(finish, start.provider, maxTokens),
+    stop_sequence: finish.stop_string ?? null,
     usage: toUsage(finish.usage),
   };
 }

@@ -46,7 +46,13 @@ const JsonFormatSchema = v.object({ type: v.literal('json_schema'), schema: v.re
 export const PromptFieldsSchema = v.object({
   model: GenerateRequestSchema.entries.model,
   messages: v.pipe(
-    v.array(v.object({ role: v.picklist(['user', 'assistant', 'system']), content: v.unknown() })),
+    v.array(
+      v.object({
+        role: v.picklist(['user', 'assistant', 'system']),
+        content: v.unknown(),
+        clear_at: v.nullish(v.picklist(['next_user_message', 'never'])),
+      }),
+    ),
     v.minLength(1),
     v.maxLength(LIMITS.messages),
   ),
@@ -70,6 +76,8 @@ export const MessagesFieldsSchema = v.object({ max_tokens: GenerateRequestSchema
 /** Throws INVALID_REQUEST with `param`. */
 export function parseMessages(body: unknown): MessagesCall {
   const fields = presentFields(body);
+  if (fields['compaction'] !== undefined)
+    throw invalid('compaction', 'is not supported: ask for a summary in a message');
   const { max_tokens } = parse(MessagesFieldsSchema, fields);
   const { call, request, places } = parsePrompt(fields);
   return {
@@ -133,8 +141,10 @@ function formatOf({ output_config, output_format }: PromptFields): { format: For
   return output_format === undefined ? null : { format: output_format, place: 'output_format' };
 }
 
-function refuseUnsupported({ mcp_servers, container }: Readonly<Record<string, unknown>>): void {
+function refuseUnsupported({ mcp_servers, container, thread }: Readonly<Record<string, unknown>>): void {
   const isEmpty = Array.isArray(mcp_servers) && mcp_servers.length === 0;
   if (mcp_servers !== undefined && !isEmpty) throw invalid('mcp_servers', 'are not supported: svc contacts none');
   if (container !== undefined) throw invalid('container', 'is not supported: svc runs no code');
+  if (thread !== undefined)
+    throw invalid('thread', 'is not supported: send all messages; their computed state is reused');
 }

@@ -23,6 +23,8 @@ import {
 export interface WireMessage {
   readonly role: 'system' | 'user' | 'assistant';
   readonly content: unknown;
+  /** `next_user_message`: the message is left out once there is a later one of the user. */
+  readonly clear_at?: string | null | undefined;
 }
 
 /** Paths in the caller's request. */
@@ -57,7 +59,9 @@ export function toMessages(wire: readonly WireMessage[], hasSystem: boolean): Pl
 
 function turnsOf(wire: readonly WireMessage[], hasSystem: boolean): Turn[] {
   const turns: Turn[] = [];
-  for (const [index, { role: own, content }] of wire.entries()) {
+  const lastUser = wire.findLastIndex(({ role }) => role === 'user');
+  for (const [index, { role: own, content, clear_at }] of wire.entries()) {
+    if (own === 'system' && clear_at === 'next_user_message' && index < lastUser) continue;
     const param = `messages[${String(index)}]`;
     const isLate = own === 'system' && (hasSystem || index > 0);
     const role = isLate ? 'user' : own;

@@ -25,7 +25,8 @@ export const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map(NAMES);
  * provider may have limits of its own. Throws CANCELLED for a cancelled answer: this API has no name for it.
  */
 export function toStopReason(finish: FinishEvent, provider: string, maxTokens: number): StopReason {
-  const { reason, usage, repetition } = finish;
+  const { reason, stop_string, usage, repetition } = finish;
+  if (reason === 'stop' && stop_string !== undefined) return 'stop_sequence';
   const isShort = usage !== null && usage.output_tokens < maxTokens && repetition?.stopped !== true;
   if (reason === 'length' && provider === 'local' && isShort) return 'model_context_window_exceeded';
   const name = NAMES.find(([, ours]) => ours === reason)?.[0];

@@ -26,6 +26,8 @@ export interface InfillCall {
   readonly formatNames: OpenAiFormat['names'] | null;
 }
 
+const limit = v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(-2), v.maxValue(LIMITS.maxTokens)));
+
 export const InfillSchema = v.object({
   ...SHARED_FIELDS,
   input_prefix: v.string(),
@@ -39,7 +41,10 @@ export const InfillSchema = v.object({
   ),
   prompt: v.exactOptional(v.string(), ''),
   /** Negative: no limit. */
-  n_predict: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(-2), v.maxValue(LIMITS.maxTokens)), -1),
+  n_predict: limit,
+  /** Other names of it, in the order in which llama-server looks for them. */
+  max_completion_tokens: limit,
+  max_tokens: limit,
 });
 
 /** Throws INVALID_REQUEST with `param`. */
@@ -47,6 +52,7 @@ export function parseInfill(body: unknown): InfillCall {
   const fields = readFields(body, UNSUPPORTED);
   const call = parse(InfillSchema, fields);
   const format = formatOf(fields);
+  const most = call.n_predict ?? call.max_completion_tokens ?? call.max_tokens ?? -1;
   return {
     request: {
       ...sharedRequest(call, fields),
@@ -56,11 +62,11 @@ export function parseInfill(body: unknown): InfillCall {
         infill: { prefix: call.input_prefix, suffix: call.input_suffix, extra: call.input_extra },
       },
       ...given({
-        max_tokens: call.n_predict < 0 ? undefined : Math.max(1, call.n_predict),
+        max_tokens: most < 0 ? undefined : Math.max(1, most),
         format: format?.format,
       }),
     },
-    isWarmUp: call.n_predict === 0,
+    isWarmUp: most === 0,
     stream: call.stream,
     formatNames: format?.names ?? null,
   };
@@ -71,6 +77,7 @@ const isZero = (value: unknown): boolean => value === 0;
 const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupported>([
   ['n', [isOne, 'must be 1']],
   ['n_probs', [isZero, 'is not supported: use logprobs of /v1/completions']],
+  ['logprobs', [isZero, 'is not supported: use logprobs of /v1/completions']],
 ]);
 
 /** The whole answer, or the last event of a stream, which has no more text. */

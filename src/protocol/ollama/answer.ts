@@ -22,9 +22,22 @@ export function toLine(api: OllamaApi, model: string, piece: OllamaPiece): objec
   return { ...headOf(model), ...bodyOf(api, piece), done: false };
 }
 
-/** The last line, or with the whole answer in `piece` the record. */
-export function toLastLine(api: OllamaApi, model: string, piece: OllamaPiece, finish: FinishEvent): object {
-  return { ...headOf(model), ...bodyOf(api, piece), done: true, done_reason: doneReason(finish), ...figuresOf(finish) };
+/** The last line, or with the whole answer in `piece` the record. `context`: of `/api/generate`. */
+export function toLastLine(
+  api: OllamaApi,
+  model: string,
+  piece: OllamaPiece,
+  finish: FinishEvent,
+  context?: readonly number[],
+): object {
+  return {
+    ...headOf(model),
+    ...bodyOf(api, piece),
+    done: true,
+    done_reason: doneReason(finish),
+    ...given({ context }),
+    ...figuresOf(finish),
+  };
 }
 
 /** The answer to a request that only loads or unloads the model. */

@@ -34,6 +34,7 @@ export function parseOllamaChat(body: unknown): OllamaCall {
             messages,
             ...(call.tools.length === 0 ? {} : { tools: call.tools.map((tool) => tool.function) }),
           },
+    turns: null,
     keepAliveSeconds: call.keep_alive,
     stream: call.stream,
   };

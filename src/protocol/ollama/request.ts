@@ -3,7 +3,7 @@
  * `model`. Unknown fields are ignored. Extensions: `route`, `fallback`, `priority` and `truncate` (docs/http.md).
  */
 import * as v from 'valibot';
-import { GenerateRequestSchema, REASONING_EFFORTS, type GenerateRequest } from '../generate.ts';
+import { GenerateRequestSchema, REASONING_EFFORTS, type GenerateRequest, type Message } from '../generate.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
 import { invalid, parse, presentFields } from '../validate.ts';
@@ -16,6 +16,8 @@ export interface OllamaCall {
   readonly model: string;
   /** Without `model`. null: the model is only loaded or, with a `keepAliveSeconds` of 0, unloaded. */
   readonly request: GenerateRequest | null;
+  /** Messages with which the `context` of the answer begins. null: the answer has none. */
+  readonly turns: readonly Message[] | null;
   readonly keepAliveSeconds: number | undefined;
   readonly stream: boolean;
 }
@@ -39,9 +41,13 @@ export const COMMON = {
 };
 type Common = v.InferOutput<v.ObjectSchema<typeof COMMON, undefined>>;
 
-/** Copy of a body without what counts as absent. Throws INVALID_REQUEST unless it is an object. */
+/**
+ * Copy of a body without what counts as absent, `name` as `model`. Throws INVALID_REQUEST unless it is an object, and for
+ * a `name` that cannot be one, also beside a `model`, which takes precedence.
+ */
 export function fieldsOf(body: unknown): Record<string, unknown> {
   const { name, ...fields } = presentFields(body);
+  if (name !== undefined) parse(nameSchema, name, 'name');
   return { ...given({ model: name }), ...fields };
 }
 

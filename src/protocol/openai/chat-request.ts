@@ -110,4 +110,5 @@ const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupporte
   ['audio', [never, 'is not supported']],
   ['web_search_options', [never, 'are not supported']],
   ['moderation', [never, 'is not supported']],
+  ['thinking_budget_tokens', [(value) => value === -1, 'is not supported: use reasoning_budget_tokens']],
 ]);

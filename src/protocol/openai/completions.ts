@@ -27,7 +27,7 @@ export interface CompletionCall {
 }
 export type CompletionRequest = GenerateRequest & { readonly raw: RawPrompt };
 
-/** OpenAI's default. */
+/** OpenAI's default; a model's own setting takes precedence. */
 const DEFAULT_MAX_TOKENS = 16;
 
 /** Without the prompt, whose size is checked before its parts are. */
@@ -58,7 +58,8 @@ export function parseCompletion(body: unknown): CompletionCall {
     ...sharedRequest(call, fields),
     messages: [],
     ...given({
-      max_tokens: isUnlimited ? undefined : (call.max_tokens ?? DEFAULT_MAX_TOKENS),
+      max_tokens: call.max_tokens,
+      default_max_tokens: isUnlimited || call.max_tokens !== undefined ? undefined : DEFAULT_MAX_TOKENS,
       format: format?.format,
       logprobs,
     }),

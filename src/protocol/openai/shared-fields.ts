@@ -53,13 +53,26 @@ type Shared = v.InferOutput<v.ObjectSchema<typeof SHARED_FIELDS, undefined>>;
 /** Why an unsupported field is refused, and which of its values are allowed because they change nothing. */
 export type Unsupported = readonly [asksNothing: (value: unknown) => boolean, what: string];
 
+const isOff = (value: unknown): boolean => typeof value === 'number' && value <= 0;
+const isFalse = (value: unknown): boolean => value === false;
+
+/** Fields of llama-server that would change the answer. Its other further fields are ignored, as unknown ones are. */
+const LLAMA_SERVER: readonly (readonly [name: string, Unsupported])[] = [
+  ['top_n_sigma', [isOff, 'is not supported: svc has no such sampler']],
+  ['adaptive_target', [isOff, 'is not supported: svc has no such sampler']],
+  ['min_keep', [isOff, 'is not supported: samplers keep at least one candidate']],
+  ['ignore_eos', [isFalse, 'is not supported: an answer ends where the model ends it']],
+  ['n_cmpl', [(value) => value === 1, 'is not supported: use n']],
+  ['return_tokens', [isFalse, 'is not supported: answers are texts; /tokenize has their tokens']],
+];
+
 /**
  * Copy of the body without the fields whose value means "absent", ready for the schemas. Throws INVALID_REQUEST for
  * the unsupported fields.
  */
 export function readFields(body: unknown, unsupported: ReadonlyMap<string, Unsupported>): Record<string, unknown> {
   const fields = withoutAbsent(body);
-  for (const [name, [asksNothing, what]] of unsupported) {
+  for (const [name, [asksNothing, what]] of [...unsupported, ...LLAMA_SERVER]) {
     if (fields[name] !== undefined && !asksNothing(fields[name])) throw invalid(name, what);
   }
   if (typeof fields['stop'] === 'string') fields['stop'] = [fields['stop']];

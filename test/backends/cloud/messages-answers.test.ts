@@ -56,6 +56,13 @@ feature('finish reasons', 'are mapped to ours', () => {
   assert.is(finishOf(answer(wire, REFUSED)), 'content_filter');
 });
 
+test('the stop sequence that ended an answer is passed on', () => {
+  const last = (reason: string, sequence: string | null): unknown =>
+    answer(wire, [...HELLO_WITHOUT_ITS_END, ...stop(reason, undefined, sequence)]).at(-1);
+  assert.equal(last('stop_sequence', 'END'), { type: 'finish', reason: 'stop', stop_string: 'END' });
+  assert.equal(last('end_turn', null), { type: 'finish', reason: 'stop' });
+});
+
 test('error bodies in the format of other APIs are understood', () => {
   assert.equal(wire.error({ object: 'error', message: 'no', code: 400 }), { message: 'no', code: '400' });
 });

@@ -41,9 +41,13 @@ function close(index: number): Recorded {
   return ['content_block_stop', { type: 'content_block_stop', index }];
 }
 
-export function stop(reason: string | null, usage: object = { output_tokens: 15 }): Recorded[] {
+export function stop(
+  reason: string | null,
+  usage: object = { output_tokens: 15 },
+  stop_sequence: string | null = null,
+): Recorded[] {
   return [
-    ['message_delta', { type: 'message_delta', delta: { stop_reason: reason, stop_sequence: null }, usage }],
+    ['message_delta', { type: 'message_delta', delta: { stop_reason: reason, stop_sequence }, usage }],
     ['message_stop', { type: 'message_stop' }],
   ];
 }

@@ -106,6 +106,13 @@ test('a text', () => {
   });
 });
 
+test('an answer that a stop sequence ended names it', () => {
+  const stopped: FinishEvent = { ...FINISH, stop_string: 'END' };
+  const { stop_reason, stop_sequence } = whole([text('a'), stopped]);
+  assert.equal([stop_reason, stop_sequence], ['stop_sequence', 'END']);
+  assert.equal(assembled(streamed([text('a'), stopped])), whole([text('a'), stopped]));
+});
+
 test('a stream begins with the size of the prompt, if it is known', () => {
   const usageOf = (start: StartEvent): unknown => {
     const [event] = new MessageStream(OPTIONS).read(start);

@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import { addKey } from '../../../src/home/key-file.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
 import { makeHome, type Home } from '../../support/home.ts';
+import { writeInfillModel } from '../../support/infill-model.ts';
 import { png, projectorPath } from '../../support/media-files.ts';
 import { modelPath } from '../../support/native-engine.ts';
 import { svc } from '../../support/svc.ts';
@@ -15,6 +16,7 @@ import { waitFor } from '../../support/wait.ts';
 let home: Home;
 let daemon: DaemonProcess;
 let client: Ollama;
+let token: string;
 
 const messages = [{ role: 'user', content: 'Will it rain?' }];
 const SCHEMA = {
@@ -37,15 +39,19 @@ test.before(async () => {
   assert.is((await svc(sees, { home })).code, 0);
   const copied = ['model', 'add', modelPath('tiny-gemma'), '--copy', '--name', 'stored'];
   assert.is((await svc(copied, { home })).code, 0);
-  const { key } = await addKey(join(home.dir, 'data', 'keys.json'), 'deploy', 'admin');
+  const infill = join(home.dir, 'infill.gguf');
+  await writeInfillModel(infill);
+  assert.is((await svc(['model', 'add', infill, '--name', 'infill'], { home })).code, 0);
+  ({ key: token } = await addKey(join(home.dir, 'data', 'keys.json'), 'deploy', 'admin'));
   mkdirSync(join(home.dir, 'config'), { recursive: true });
   writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify({ ollama: { listen: '127.0.0.1:0' } }));
   daemon = await spawnDaemon(home).settled();
   const started = daemon.log.find(({ msg }) => msg === 'started') as { readonly ollama?: string } | undefined;
-  const { http } = await daemon.client.status();
+  const { http, ollama } = await daemon.client.status();
   assert.match(String(started?.ollama), /^127\.0\.0\.1:\d+$/);
+  assert.is(ollama, started?.ollama);
   assert.is.not(started?.ollama, http);
-  client = new Ollama({ host: `http://${String(started?.ollama)}`, headers: { authorization: `Bearer ${key}` } });
+  client = new Ollama({ host: `http://${String(started?.ollama)}`, headers: { authorization: `Bearer ${token}` } });
 });
 test.after(async () => {
   daemon.kill('SIGTERM');
@@ -173,16 +179,63 @@ test('an answer follows a schema, and a wrong one is refused by name', async () 
   assert.match(wrong.error, /^format/);
 });
 
-test('a prompt is answered whole and as a stream; raw prompts are refused by name', async () => {
+test('svc status shows the address', async () => {
+  const { ollama } = await daemon.client.status();
+  const { stdout } = await svc(['status'], { home });
+  assert.match(stdout, new RegExp(`^ollama:? +http://${String(ollama)}$`, 'm'));
+});
+
+test('a prompt is answered whole and as a stream', async () => {
   const asked = { model: 'plain', prompt: 'Hello', system: 'Be brief.', options: FEW };
   const whole = await client.generate(asked);
   assert.ok((whole.response ?? '').length > 0);
   let streamed = '';
   for await (const line of await client.generate({ ...asked, stream: true })) streamed += line.response ?? '';
   assert.is(streamed, whole.response);
-  const { status_code, error } = await failure(client.generate({ ...asked, raw: true }));
+});
+
+test('a raw prompt has no template, and a gap is filled by a model that has tokens for it', async () => {
+  const greedy = { num_predict: 6, temperature: 0 };
+  const raw = await client.generate({ model: 'plain', prompt: 'Hello', raw: true, options: greedy });
+  const { http } = await daemon.client.status();
+  const legacy = await fetch(`http://${String(http)}/v1/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+    body: JSON.stringify({ model: 'plain', prompt: 'Hello', max_tokens: 6, temperature: 0 }),
+  });
+  const { choices } = (await legacy.json()) as { choices: { text: string }[] };
+  assert.is(raw.response, choices[0]?.text);
+  assert.is(raw.context, undefined);
+
+  const gap = { prompt: 'int a = ', suffix: ';', options: greedy };
+  const filled = await client.generate({ ...gap, model: 'infill' });
+  assert.ok((filled.response ?? '').length > 0 && filled.prompt_eval_count > 0);
+  const { status_code, error } = await failure(client.generate({ ...gap, model: 'plain' }));
   assert.is(status_code, 400);
-  assert.match(error, /^raw is not supported/);
+  assert.match(error, /suffix/);
+});
+
+test('a context goes on with the conversation, also in a stream', async () => {
+  const asked = { model: 'plain', system: 'Be brief.', options: { ...FEW, temperature: 0 } };
+  const first = await client.generate({ ...asked, prompt: 'Hello' });
+  let streamed: number[] | undefined;
+  for await (const line of await client.generate({ ...asked, prompt: 'Hello', stream: true })) streamed = line.context;
+  assert.equal(streamed, first.context);
+  const second = await client.generate({ ...asked, prompt: 'And?', context: first.context });
+  const chat = await client.chat({
+    model: 'plain',
+    options: asked.options,
+    messages: [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', content: first.response ?? '' },
+      { role: 'user', content: 'And?' },
+    ],
+  });
+  assert.equal([second.response, second.prompt_eval_count], [chat.message.content, chat.prompt_eval_count]);
+  const foreign = await failure(client.generate({ ...asked, prompt: 'And?', context: [1, 2, 3] }));
+  assert.is(foreign.status_code, 400);
+  assert.match(foreign.error, /^context must be/);
 });
 
 test('pictures are seen by a model with a projector, and refused by name by others', async () => {

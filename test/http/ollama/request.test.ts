@@ -6,6 +6,8 @@ import { parseOllamaEmbed, parseOllamaEmbeddings } from '../../../src/protocol/o
 import { parseOllamaGenerate, REFUSED_FIELDS } from '../../../src/protocol/ollama/generate-request.ts';
 import { parseCopy, parseCreate, parseModelName } from '../../../src/protocol/ollama/models.ts';
 import { IGNORED, OptionsSchema, REFUSED } from '../../../src/protocol/ollama/options.ts';
+import { toContext } from '../../../src/protocol/ollama/context.ts';
+import { LIMITS } from '../../../src/protocol/limits.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import { read } from '../../architecture/source-files.ts';
 
@@ -31,6 +33,7 @@ test('a chat with nothing else streams, and says nothing of what it leaves out',
   assert.equal(chat({}), {
     model: 'm',
     request: { messages: HELLO, sampling: {}, stop: [] },
+    turns: null,
     keepAliveSeconds: undefined,
     stream: true,
   });
@@ -233,9 +236,6 @@ test('a prompt is a chat of one turn; without one the model is only loaded', () 
   assert.is(parseOllamaChat({ model: 'm' }).request, null);
   for (const [name, value] of [
     ['template', 'x'],
-    ['raw', true],
-    ['suffix', 'x'],
-    ['context', [1]],
     ['width', 64],
     ['height', 64],
     ['steps', 3],
@@ -249,6 +249,70 @@ test('a prompt is a chat of one turn; without one the model is only loaded', () 
     paramOf(() => generate({ prompt: 7 })),
     'prompt',
   );
+});
+
+test('raw prompts and gaps have no chat', () => {
+  const plain = { messages: [], sampling: {}, stop: [] };
+  const { request, turns } = generate({ raw: true, think: false });
+  assert.equal([request, turns], [{ ...plain, raw: { text: 'hi' } }, null]);
+  const infill = { prefix: 'hi', suffix: '!', extra: [] };
+  assert.equal(generate({ suffix: '!' }).request, { ...plain, raw: { text: '', infill } });
+  assert.ok(generate({ prompt: '', suffix: '!' }).request, 'a gap at the beginning of a text');
+  assert.is(generate({ prompt: '', raw: true }).request, null);
+  for (const [name, value] of [
+    ['system', 'x'],
+    ['images', [PNG]],
+    ['context', [1]],
+    ['think', true],
+  ] as const)
+    for (const mode of [{ raw: true }, { suffix: '!' }])
+      assert.is(
+        paramOf(() => generate({ ...mode, [name]: value })),
+        name,
+      );
+  assert.is(
+    paramOf(() => generate({ raw: true, suffix: '!' })),
+    'suffix',
+  );
+  for (const [name, value] of [
+    ['raw', 'yes'],
+    ['suffix', 1],
+  ] as const)
+    assert.is(
+      paramOf(() => generate({ [name]: value })),
+      name,
+    );
+});
+
+test('a context is the conversation before the prompt', () => {
+  const { turns } = generate({ system: 'Be brief.' });
+  const context = toContext(turns ?? [], 'Hello \u{1F600}');
+  const earlier = [
+    { role: 'system', content: 'Be brief.' },
+    ...HELLO,
+    { role: 'assistant', content: 'Hello \u{1F600}' },
+  ];
+  const next = { role: 'user', content: 'And?' };
+  const second = generate({ prompt: 'And?', context });
+  assert.equal(second.request?.messages, [...earlier, next]);
+  assert.equal(second.turns, [...earlier, next]);
+  const replaced = generate({ prompt: 'And?', context, system: 'Be loud.' });
+  assert.equal(replaced.request?.messages, [{ role: 'system', content: 'Be loud.' }, ...earlier.slice(1), next]);
+  assert.equal(generate({ context: [] }).request, generate({}).request);
+  const pictured = toContext(generate({ images: [PNG] }).turns ?? [], 'A dog.');
+  assert.equal(generate({ context: pictured }).request?.messages.slice(0, 2), [
+    ...HELLO,
+    { role: 'assistant', content: 'A dog.' },
+  ]);
+});
+
+test('a context has a limit, and no other content', () => {
+  assert.is(toContext([], 'x'.repeat(LIMITS.ollamaContext)), undefined);
+  assert.is(toContext([], 'x'.repeat(3 * LIMITS.ollamaContext)), undefined);
+  const numbers = (text: string): number[] => Array.from(text, (each) => each.codePointAt(0) ?? 0);
+  const many = Array.from({ length: LIMITS.ollamaContext + 1 }, () => 32);
+  for (const context of ['x', [1.5], [-1], [0x11_0000], [1], many, numbers('[{"role":"tool","content":"x"}]')])
+    assert.match(String(paramOf(() => generate({ context }))), /^context/);
 });
 
 test('texts to embed, cut unless that is refused', () => {
@@ -281,6 +345,11 @@ test('texts to embed, cut unless that is refused', () => {
 });
 
 test('requests about the store', () => {
+  for (const body of [{ name: 7 }, { name: 7, model: 'b' }, { name: '', model: 'b' }])
+    assert.is(
+      paramOf(() => parseModelName(body)),
+      'name',
+    );
   assert.is(parseModelName({ name: 'a' }), 'a');
   assert.is(parseModelName({ name: 'a', model: 'b' }), 'b');
   assert.equal(parseCopy({ source: 'a', destination: 'b:latest' }), { source: 'a', destination: 'b' });

@@ -71,7 +71,12 @@ test('a prompt is answered in response', async () => {
     ],
   );
   const [whole] = linesOf(await ask(listener, '/api/generate', { body: { ...body, stream: false } }));
-  assert.equal(whole, { model: 'tiny', response: 'hello world', done: true, done_reason: 'stop', ...FIGURES });
+  const { context, ...rest } = whole as { context: number[] };
+  assert.equal(rest, { model: 'tiny', response: 'hello world', done: true, done_reason: 'stop', ...FIGURES });
+  assert.is(
+    String.fromCodePoint(...context),
+    '[{"role":"user","content":"hi"},{"role":"assistant","content":"hello world"}]',
+  );
 });
 
 test('thinking and calls have fields of their own; a call comes whole', async () => {

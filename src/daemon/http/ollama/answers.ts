@@ -12,6 +12,7 @@ import {
   type OllamaPiece,
 } from '../../../protocol/ollama/answer.ts';
 import { parseOllamaChat } from '../../../protocol/ollama/chat-request.ts';
+import { toContext } from '../../../protocol/ollama/context.ts';
 import { inOllamasWords } from '../../../protocol/ollama/error.ts';
 import { parseOllamaGenerate } from '../../../protocol/ollama/generate-request.ts';
 import type { OllamaCall } from '../../../protocol/ollama/request.ts';
@@ -42,13 +43,14 @@ async function answer(exchange: Exchange, api: OllamaApi, call: OllamaCall): Pro
   const whole = { ...request, ...(await routed(exchange, model)) };
   refuseFile(whole);
   const events = withErrors(services.router.route(whole, contextOf(exchange)), inOllamasWords);
-  if (stream) return answerStream(reply, api, model, events);
+  if (stream) return answerStream(reply, api, call, events);
   const collected = await Collector.of(events);
-  reply.json(200, toLastLine(api, model, wholeOf(collected), collected.finish));
+  reply.json(200, toLastLine(api, model, wholeOf(collected), collected.finish, contextAfter(call, collected)));
 }
 
 /** Sends nothing before the first text: until then an error is an HTTP status. */
-async function answerStream(reply: Reply, api: OllamaApi, model: string, events: Events): Promise<void> {
+async function answerStream(reply: Reply, api: OllamaApi, call: OllamaCall, events: Events): Promise<void> {
+  const { model } = call;
   reply.stream(LINES);
   const facts = new Collector();
   const send = async (piece: OllamaPiece): Promise<void> => {
@@ -57,6 +59,7 @@ async function answerStream(reply: Reply, api: OllamaApi, model: string, events:
   for await (const event of events) {
     switch (event.type) {
       case 'text':
+        facts.text += event.text;
         await send({ text: event.text, logprobs: event.logprobs ?? [] });
         break;
       case 'reasoning':
@@ -72,6 +75,10 @@ async function answerStream(reply: Reply, api: OllamaApi, model: string, events:
   // In this API a call is whole.
   const calls = toCalls(facts);
   if (calls.length > 0) await send({ calls });
-  await reply.write(ndjsonLine(toLastLine(api, model, {}, facts.finish)));
+  await reply.write(ndjsonLine(toLastLine(api, model, {}, facts.finish, contextAfter(call, facts))));
   reply.end();
+}
+
+function contextAfter({ turns }: OllamaCall, { text }: Collector): number[] | undefined {
+  return turns === null ? undefined : toContext(turns, text);
 }

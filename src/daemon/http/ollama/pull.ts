@@ -3,25 +3,18 @@ import * as v from 'valibot';
 import { SvcError } from '../../../protocol/errors.ts';
 import { ndjsonLine } from '../../../protocol/ndjson.ts';
 import { nameSchema } from '../../../protocol/ollama/names.ts';
+import { fieldsOf } from '../../../protocol/ollama/request.ts';
 import type { PullEvent } from '../../../protocol/routes.ts';
 import { parse } from '../../../protocol/validate.ts';
 import { readJson } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
 import { LINES } from './lines.ts';
 
-/** Older clients send `name`. */
-const PullSchema = v.object({
-  model: v.optional(nameSchema),
-  name: v.optional(nameSchema),
-  stream: v.optional(v.nullable(v.boolean()), true),
-});
+const PullSchema = v.object({ model: nameSchema, stream: v.exactOptional(v.boolean(), true) });
 
 export async function ollamaPull(exchange: Exchange): Promise<void> {
   const { reply, services, signal } = exchange;
-  const request = parse(PullSchema, await readJson(exchange));
-  const model = request.model ?? request.name;
-  if (model === undefined) throw new SvcError('INVALID_REQUEST', 'model is required', { param: 'model' });
-  const isStream = request.stream !== false;
+  const { model, stream: isStream } = parse(PullSchema, fieldsOf(await readJson(exchange)));
   if (isStream) reply.stream(LINES);
   let digest = '';
   for await (const event of services.pull({ model }, signal, 'ollama')) {

@@ -3,6 +3,8 @@ import * as v from 'valibot';
 import { FINISH_REASONS } from '../../../../protocol/anthropic/stop-reason.ts';
 import { COUNTS, fromCounts, type Counts } from '../../../../protocol/anthropic/usage.ts';
 import { SvcError } from '../../../../protocol/errors.ts';
+import { given } from '../../../../protocol/given.ts';
+import { LIMITS } from '../../../../protocol/limits.ts';
 import { brokenOff, notTheApi, readEvent } from '../../answer.ts';
 import { openAiError } from '../../openai-error.ts';
 import { toSvcError } from '../../provider-error.ts';
@@ -18,7 +20,15 @@ const EventSchema = v.object({
   content_block: v.optional(
     v.object({ type: v.string(), id: text, name: text, input: v.optional(v.unknown()), text, thinking: text }),
   ),
-  delta: v.optional(v.object({ text, thinking: text, partial_json: text, stop_reason: v.nullish(v.string()) })),
+  delta: v.optional(
+    v.object({
+      text,
+      thinking: text,
+      partial_json: text,
+      stop_reason: v.nullish(v.string()),
+      stop_sequence: v.nullish(v.pipe(v.string(), v.maxLength(LIMITS.stopStringBytes))),
+    }),
+  ),
   usage: v.nullish(UsageSchema),
   error: v.optional(v.unknown()),
 });
@@ -36,6 +46,7 @@ export class MessagesReader implements WireReader {
   #callCount = 0;
   readonly #counts: Counts = {};
   #reason = 'for no reason';
+  #stopString: string | undefined;
   #isComplete = false;
 
   read({ data }: ServerEvent): readonly WireEvent[] {
@@ -54,6 +65,7 @@ export class MessagesReader implements WireReader {
       case 'message_delta':
         this.#count(event.usage);
         this.#reason = event.delta?.stop_reason ?? this.#reason;
+        this.#stopString = event.delta?.stop_sequence ?? this.#stopString;
         return [];
       case 'message_stop':
         this.#isComplete = true;
@@ -106,7 +118,10 @@ export class MessagesReader implements WireReader {
       throw new SvcError('PROVIDER_FAILED', 'the provider aborted its answer', { quote: this.#reason });
     }
     const usage = fromCounts(this.#counts);
-    return [...(usage === null ? [] : [{ type: 'usage' as const, usage }]), { type: 'finish', reason }];
+    return [
+      ...(usage === null ? [] : [{ type: 'usage' as const, usage }]),
+      { type: 'finish', reason, ...given({ stop_string: this.#stopString }) },
+    ];
   }
 }
 
