@@ -17,7 +17,9 @@ export async function help(topic: Topic, columns: number): Promise<string> {
 }
 
 export function usageOf(name: string, spec: Spec): string {
-  return ['svc', name, ...argumentsOf(spec), ...(Object.keys(spec.flags).length > 0 ? ['[flags]'] : [])].join(' ');
+  const flags = Object.keys(spec.flags).length > 0 ? ['[flags]'] : [];
+  const rest = spec.passesOn === undefined ? [] : [`[-- ${spec.passesOn}]`];
+  return ['svc', name, ...argumentsOf(spec), ...flags, ...rest].join(' ');
 }
 
 /** Returns for example `-m, --model MODEL`. */

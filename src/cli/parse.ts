@@ -78,6 +78,8 @@ function without(argv: readonly string[], words: readonly string[]): string[] {
 export interface Parsed {
   readonly flags: Readonly<Record<string, unknown>>;
   readonly args: Readonly<Record<string, string | undefined>>;
+  /** Words after `--`, if the command passes them on. */
+  readonly rest: readonly string[];
 }
 
 /** Parses the flags and arguments of a command. `argv`: without the words of its name. */
@@ -97,9 +99,12 @@ export function parse(name: CommandName, spec: Spec, argv: readonly string[]): P
     tokens: true,
   });
   const words: string[] = [];
+  const rest: string[] = [];
+  let isPassedOn = false;
   const given = new Map<string, string[]>(flags.map(([flag]) => [flag, []]));
   for (const token of tokens) {
-    if (token.kind === 'positional') words.push(token.value);
+    if (token.kind === 'option-terminator') isPassedOn = spec.passesOn !== undefined;
+    if (token.kind === 'positional') (isPassedOn ? rest : words).push(token.value);
     if (token.kind !== 'option') continue;
     const { name: flag, rawName: spelled, value, inlineValue } = token;
     const values = given.get(flag);
@@ -117,6 +122,7 @@ export function parse(name: CommandName, spec: Spec, argv: readonly string[]): P
   return {
     args: argumentsOf(name, spec, words),
     flags: Object.fromEntries(flags.map(([flag, facts]) => [flag, valueOf(name, flag, facts, given.get(flag) ?? [])])),
+    rest,
   };
 }
 
@@ -127,12 +133,13 @@ function argumentsOf(name: CommandName, spec: Spec, words: readonly string[]): P
     return argument === undefined || (argument.name === '-' && word !== '-');
   });
   if (unexpected !== undefined) {
-    const hint = name === 'run' ? 'put quotes around the prompt; name the model with -m' : seeHelp(name);
-    throw usage(`unexpected argument ${quote(unexpected)}`, hint);
+    const hint = name === 'run' ? 'put quotes around the prompt; name the model with -m' : toPassOn(spec);
+    throw usage(`unexpected argument ${quote(unexpected)}`, hint ?? seeHelp(name));
   }
   const entries = known.map((argument, index) => {
     const value = words[index];
-    if (value === undefined && argument.required) throw usage(`svc ${name} needs a ${argument.name}`, seeHelp(name));
+    if (value === undefined && argument.required)
+      throw usage(`svc ${name} needs ${article(argument.name)}`, seeHelp(name));
     if (value !== undefined && argument.choices?.includes(value) === false) {
       const message = `the ${argument.name} must be one of ${argument.choices.join(', ')}, not ${quote(value)}`;
       throw usage(message, didYouMean(suggest(value, argument.choices), name));
@@ -193,8 +200,20 @@ const VALUES: Readonly<Record<'string' | 'count' | 'number' | 'duration', ValueK
 function unknownFlag(name: CommandName, spec: Spec, spelled: string): SvcError {
   const known = [...Object.keys(spec.flags), 'help'].map((flag) => `--${flag}`);
   const likely = suggest(spelled, known);
-  const hint = likely === undefined && name === 'run' ? 'put a prompt that begins with a dash after `--`' : undefined;
-  return usage(`unknown flag ${spelled} for svc ${name}`, hint ?? didYouMean(likely, name));
+  const hint = name === 'run' ? 'put a prompt that begins with a dash after `--`' : toPassOn(spec);
+  return usage(
+    `unknown flag ${spelled} for svc ${name}`,
+    likely === undefined && hint !== undefined ? hint : didYouMean(likely, name),
+  );
+}
+
+/** Returns the hint for a word that was probably meant to be passed on. */
+function toPassOn({ passesOn, arguments: [program] = [] }: Spec): string | undefined {
+  return passesOn === undefined ? undefined : `put the arguments of the ${program?.name ?? 'program'} after \`--\``;
+}
+
+function article(noun: string): string {
+  return `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`;
 }
 
 function didYouMean(likely: string | undefined, topic?: string): string {

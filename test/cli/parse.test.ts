@@ -137,6 +137,19 @@ test('missing and surplus arguments are refused', async () => {
   await refused(['status', 'now'], /unexpected argument "now"/, /./);
 });
 
+test('words after -- are passed on by a command that starts a program', async () => {
+  const { args, flags, rest } = command('launch', '-m', 'x', 'claude', '--', '-m', 'y', '--', '--json');
+  assert.equal([args['agent'], flags['model'], rest], ['claude', 'x', ['-m', 'y', '--', '--json']]);
+  assert.equal(command('launch', 'codex', '--', '--help').rest, ['--help']);
+  assert.equal(command('launch', 'codex').rest, []);
+  assert.equal(command('run', '--', '--help').rest, []);
+  await refused(['launch', 'claude', '-p', 'hi'], /unknown flag -p/, /arguments of the agent after `--`/);
+  await refused(['launch', 'claude', 'hi'], /unexpected argument "hi"/, /arguments of the agent after `--`/);
+  await refused(['launch', 'claude', '--modle', 'x'], /unknown flag --modle/, /did you mean "--model"/);
+  await refused(['launch', 'cluade'], /must be one of claude, codex/, /did you mean "claude"/);
+  await refused(['launch', '--', 'claude'], /needs an agent/, /./);
+});
+
 test('help and version', () => {
   assert.equal(parse([]), { kind: 'help', topic: undefined });
   assert.equal(parse(['--help']), { kind: 'help', topic: undefined });
