@@ -6,6 +6,7 @@
 import { parseArgs } from 'node:util';
 import sade from 'sade';
 import { SvcError } from '../protocol/errors.ts';
+import { ALIASES, isAlias } from './aliases.ts';
 import { COMMANDS, isCommand, type CommandName } from './commands.ts';
 import { GROUPS, isGroup, type GroupName } from './groups.ts';
 import type { Flag, Spec } from './spec.ts';
@@ -31,12 +32,14 @@ export function dispatch<Result>(argv: readonly string[], actions: Actions<Resul
     throw usage(open[0] === undefined ? 'no command' : `unknown flag ${open[0]}`);
   }
   // Before sade, which ends the process if a command is unknown, and finds `constructor` in the prototype of its table.
-  const topic = topicOf(words[0] === 'help' ? words.slice(1) : words);
+  const named = words[0] === 'help' ? words.slice(1) : words;
+  const topic = topicOf(named);
   const name = topic?.split(' ') ?? [];
+  const typed = named[0] !== undefined && isAlias(named[0]) ? [named[0]] : name;
   const program = sade('svc');
   program.command('help', '', { default: true }).action(() => actions.help(topic));
   for (const each of Object.keys(COMMANDS) as CommandName[])
-    program.command(each).action(() => actions.command(each, without(argv, name)));
+    program.command(each).action(() => actions.command(each, without(argv, typed)));
   const { handler } = program.parse(['node', 'svc', ...(asksHelp ? ['help'] : []), ...name], { lazy: true });
   return handler() as Result;
 }
@@ -54,11 +57,13 @@ function beforeDashes(argv: readonly string[]): readonly string[] {
 /** Returns the command or group that the first words name; undefined without words. */
 function topicOf([first, second]: readonly string[]): Topic {
   if (first === undefined || isCommand(first)) return first;
+  if (isAlias(first)) return ALIASES[first];
   const names = Object.keys(COMMANDS);
   if (!isGroup(first)) {
     // The group's name may be missing: `svc load`.
     const likely =
-      suggest(first, [...names, ...Object.keys(GROUPS), 'help']) ?? names.find((name) => name.endsWith(` ${first}`));
+      suggest(first, [...names, ...Object.keys(ALIASES), ...Object.keys(GROUPS), 'help']) ??
+      names.find((name) => name.endsWith(` ${first}`));
     throw usage(`unknown command ${quote(first)}`, didYouMean(likely));
   }
   if (second === undefined) return first;
