@@ -5,6 +5,7 @@
  *   node --import tsx scripts/make-man.ts FILE
  */
 import { readFileSync, writeFileSync } from 'node:fs';
+import { ALIASES } from '../src/cli/aliases.ts';
 import { loadSpecs } from '../src/cli/commands.ts';
 import { describeFlag, flagUsage, usageOf } from '../src/cli/help.ts';
 import type { Spec, Specs } from '../src/cli/spec.ts';
@@ -32,6 +33,8 @@ function manPage(specs: Specs): string {
     text('A time is a number with ms, s, m or h, or of seconds. After -- everything is an argument.'),
     '.SH COMMANDS',
     ...Object.entries(specs).flatMap(([name, spec]) => section(name, spec)),
+    '.SH SHORT FORMS',
+    ...Object.entries(ALIASES).flatMap(([alias, name]) => ['.TP', `.B ${text(`svc ${alias}`)}`, text(`svc ${name}`)]),
     '.SH EXIT STATUS',
     ...exitCodes().flatMap(([code, meaning]) => ['.TP', `.B ${code}`, text(meaning)]),
     '.SH ENVIRONMENT',

@@ -4,7 +4,12 @@ import type { Exit, Spec, Specs } from './spec.ts';
 interface CommandModule {
   readonly spec: Spec;
   /** `Run<typeof spec>`; its parameters differ from command to command. */
-  readonly run: (flags: never, args: never, loadSpecs: () => Promise<Specs>) => Exit | Promise<Exit>;
+  readonly run: (
+    flags: never,
+    args: never,
+    loadSpecs: () => Promise<Specs>,
+    rest: readonly string[],
+  ) => Exit | Promise<Exit>;
 }
 
 export const COMMANDS = {
@@ -18,6 +23,7 @@ export const COMMANDS = {
   version: () => import('./commands/version.ts'),
   run: () => import('./commands/run.ts'),
   chat: () => import('./commands/chat.ts'),
+  launch: () => import('./commands/launch.ts'),
   ps: () => import('./commands/ps.ts'),
   usage: () => import('./commands/usage.ts'),
   bench: () => import('./commands/bench.ts'),

@@ -1,4 +1,5 @@
 /** Generates the help from the specs of the commands. */
+import { ALIASES, aliasesOf } from './aliases.ts';
 import { COMMANDS, isCommand, loadSpecs } from './commands.ts';
 import { GROUPS, type GroupName } from './groups.ts';
 import type { Topic } from './parse.ts';
@@ -17,7 +18,9 @@ export async function help(topic: Topic, columns: number): Promise<string> {
 }
 
 export function usageOf(name: string, spec: Spec): string {
-  return ['svc', name, ...argumentsOf(spec), ...(Object.keys(spec.flags).length > 0 ? ['[flags]'] : [])].join(' ');
+  const flags = Object.keys(spec.flags).length > 0 ? ['[flags]'] : [];
+  const rest = spec.passesOn === undefined ? [] : [`[-- ${spec.passesOn}]`];
+  return ['svc', name, ...argumentsOf(spec), ...flags, ...rest].join(' ');
 }
 
 /** Returns for example `-m, --model MODEL`. */
@@ -31,6 +34,7 @@ function overview(specs: Entries): string {
     ['', 'svc runs AI models on this machine, in one background process.'],
     ['Usage', indent('svc <command> [arguments] [flags]')],
     ['Commands', commandTable(specs)],
+    ['Short forms', indent(table(Object.entries(ALIASES).map(([alias, name]) => [`svc ${alias}`, `svc ${name}`])))],
     ['Examples', indent(['svc run "Why is the sky blue?"', 'svc model add ./model.gguf', 'svc doctor'].join('\n'))],
     ['', 'Run `svc <command> --help` for flags and examples, `svc --version` for the version.'],
   ]);
@@ -50,7 +54,7 @@ function commandHelp(name: string, spec: Spec, columns: number): string {
   const flags = Object.entries(spec.flags).map(([flag, facts]) => [flagUsage(flag, facts), describeFlag(facts)]);
   return sections([
     ['', spec.summary],
-    ['Usage', indent(usageOf(name, spec))],
+    ['Usage', indent([name, ...aliasesOf(name)].map((each) => usageOf(each, spec)).join('\n'))],
     ['', (spec.detail ?? []).map((paragraph) => wrap(paragraph, columns)).join('\n')],
     ['Flags', indent(table([...flags, ['-h, --help', 'show this help']]))],
     ['Examples', indent(spec.examples.join('\n'))],

@@ -20,9 +20,9 @@ async function main(argv: readonly string[]): Promise<number> {
         // Replaces the arguments in the process list, which would show the prompt to other users.
         process.title = `svc ${name}`;
         const { spec, run } = await COMMANDS[name]();
-        const { flags, args } = parse(name, spec, rest);
+        const { flags, args, rest: passedOn } = parse(name, spec, rest);
         // The parser has checked both against the spec.
-        return (await run(flags as never, args as never, loadSpecs)) ?? 0;
+        return (await run(flags as never, args as never, loadSpecs, passedOn)) ?? 0;
       },
     });
   } catch (error) {

@@ -6,6 +6,7 @@
 import { parseArgs } from 'node:util';
 import sade from 'sade';
 import { SvcError } from '../protocol/errors.ts';
+import { ALIASES, isAlias } from './aliases.ts';
 import { COMMANDS, isCommand, type CommandName } from './commands.ts';
 import { GROUPS, isGroup, type GroupName } from './groups.ts';
 import type { Flag, Spec } from './spec.ts';
@@ -31,12 +32,14 @@ export function dispatch<Result>(argv: readonly string[], actions: Actions<Resul
     throw usage(open[0] === undefined ? 'no command' : `unknown flag ${open[0]}`);
   }
   // Before sade, which ends the process if a command is unknown, and finds `constructor` in the prototype of its table.
-  const topic = topicOf(words[0] === 'help' ? words.slice(1) : words);
+  const named = words[0] === 'help' ? words.slice(1) : words;
+  const topic = topicOf(named);
   const name = topic?.split(' ') ?? [];
+  const typed = named[0] !== undefined && isAlias(named[0]) ? [named[0]] : name;
   const program = sade('svc');
   program.command('help', '', { default: true }).action(() => actions.help(topic));
   for (const each of Object.keys(COMMANDS) as CommandName[])
-    program.command(each).action(() => actions.command(each, without(argv, name)));
+    program.command(each).action(() => actions.command(each, without(argv, typed)));
   const { handler } = program.parse(['node', 'svc', ...(asksHelp ? ['help'] : []), ...name], { lazy: true });
   return handler() as Result;
 }
@@ -54,11 +57,13 @@ function beforeDashes(argv: readonly string[]): readonly string[] {
 /** Returns the command or group that the first words name; undefined without words. */
 function topicOf([first, second]: readonly string[]): Topic {
   if (first === undefined || isCommand(first)) return first;
+  if (isAlias(first)) return ALIASES[first];
   const names = Object.keys(COMMANDS);
   if (!isGroup(first)) {
     // The group's name may be missing: `svc load`.
     const likely =
-      suggest(first, [...names, ...Object.keys(GROUPS), 'help']) ?? names.find((name) => name.endsWith(` ${first}`));
+      suggest(first, [...names, ...Object.keys(ALIASES), ...Object.keys(GROUPS), 'help']) ??
+      names.find((name) => name.endsWith(` ${first}`));
     throw usage(`unknown command ${quote(first)}`, didYouMean(likely));
   }
   if (second === undefined) return first;
@@ -78,6 +83,8 @@ function without(argv: readonly string[], words: readonly string[]): string[] {
 export interface Parsed {
   readonly flags: Readonly<Record<string, unknown>>;
   readonly args: Readonly<Record<string, string | undefined>>;
+  /** Words after `--`, if the command passes them on. */
+  readonly rest: readonly string[];
 }
 
 /** Parses the flags and arguments of a command. `argv`: without the words of its name. */
@@ -97,9 +104,12 @@ export function parse(name: CommandName, spec: Spec, argv: readonly string[]): P
     tokens: true,
   });
   const words: string[] = [];
+  const rest: string[] = [];
+  let isPassedOn = false;
   const given = new Map<string, string[]>(flags.map(([flag]) => [flag, []]));
   for (const token of tokens) {
-    if (token.kind === 'positional') words.push(token.value);
+    if (token.kind === 'option-terminator') isPassedOn = spec.passesOn !== undefined;
+    if (token.kind === 'positional') (isPassedOn ? rest : words).push(token.value);
     if (token.kind !== 'option') continue;
     const { name: flag, rawName: spelled, value, inlineValue } = token;
     const values = given.get(flag);
@@ -117,6 +127,7 @@ export function parse(name: CommandName, spec: Spec, argv: readonly string[]): P
   return {
     args: argumentsOf(name, spec, words),
     flags: Object.fromEntries(flags.map(([flag, facts]) => [flag, valueOf(name, flag, facts, given.get(flag) ?? [])])),
+    rest,
   };
 }
 
@@ -127,12 +138,13 @@ function argumentsOf(name: CommandName, spec: Spec, words: readonly string[]): P
     return argument === undefined || (argument.name === '-' && word !== '-');
   });
   if (unexpected !== undefined) {
-    const hint = name === 'run' ? 'put quotes around the prompt; name the model with -m' : seeHelp(name);
-    throw usage(`unexpected argument ${quote(unexpected)}`, hint);
+    const hint = name === 'run' ? 'put quotes around the prompt; name the model with -m' : toPassOn(spec);
+    throw usage(`unexpected argument ${quote(unexpected)}`, hint ?? seeHelp(name));
   }
   const entries = known.map((argument, index) => {
     const value = words[index];
-    if (value === undefined && argument.required) throw usage(`svc ${name} needs a ${argument.name}`, seeHelp(name));
+    if (value === undefined && argument.required)
+      throw usage(`svc ${name} needs ${article(argument.name)}`, seeHelp(name));
     if (value !== undefined && argument.choices?.includes(value) === false) {
       const message = `the ${argument.name} must be one of ${argument.choices.join(', ')}, not ${quote(value)}`;
       throw usage(message, didYouMean(suggest(value, argument.choices), name));
@@ -193,8 +205,20 @@ const VALUES: Readonly<Record<'string' | 'count' | 'number' | 'duration', ValueK
 function unknownFlag(name: CommandName, spec: Spec, spelled: string): SvcError {
   const known = [...Object.keys(spec.flags), 'help'].map((flag) => `--${flag}`);
   const likely = suggest(spelled, known);
-  const hint = likely === undefined && name === 'run' ? 'put a prompt that begins with a dash after `--`' : undefined;
-  return usage(`unknown flag ${spelled} for svc ${name}`, hint ?? didYouMean(likely, name));
+  const hint = name === 'run' ? 'put a prompt that begins with a dash after `--`' : toPassOn(spec);
+  return usage(
+    `unknown flag ${spelled} for svc ${name}`,
+    likely === undefined && hint !== undefined ? hint : didYouMean(likely, name),
+  );
+}
+
+/** Returns the hint for a word that was probably meant to be passed on. */
+function toPassOn({ passesOn, arguments: [program] = [] }: Spec): string | undefined {
+  return passesOn === undefined ? undefined : `put the arguments of the ${program?.name ?? 'program'} after \`--\``;
+}
+
+function article(noun: string): string {
+  return `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`;
 }
 
 function didYouMean(likely: string | undefined, topic?: string): string {

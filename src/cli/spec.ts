@@ -51,6 +51,8 @@ export interface Spec {
   /** Absent: the command takes none. */
   readonly arguments?: readonly Argument[];
   readonly flags: Readonly<Record<string, Flag>>;
+  /** Placeholder in the help for the words after `--`, which are passed on to another program. Absent: no such words. */
+  readonly passesOn?: string;
   readonly examples: readonly string[];
 }
 
@@ -83,12 +85,13 @@ export type Exit = number | undefined;
 
 /**
  * Type of the `run` that each command's file exports. `loadSpecs` is passed in because a command cannot import the
- * list that imports it.
+ * list that imports it. `rest`: the words after `--`, if the command passes them on.
  */
 export type Run<S extends Spec> = (
   flags: Flags<S>,
   args: Arguments<S>,
   loadSpecs: () => Promise<Specs>,
+  rest: readonly string[],
 ) => Exit | Promise<Exit>;
 
 export const modelArgument = { name: 'model', required: true, completes: 'model' } as const;

@@ -4,6 +4,7 @@
  */
 import { SvcError } from '../protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../protocol/generate.ts';
+import type { Model } from '../protocol/openai/model.ts';
 import type { HealthRecord, ModelRecord, ProviderRecord, ReadyRecord, StatusRecord } from '../protocol/records.ts';
 import {
   CONTROL_ROUTES,
@@ -48,6 +49,11 @@ export class Client {
 
   async models(): Promise<readonly ModelRecord[]> {
     return (await this.#ask<{ models: readonly ModelRecord[] }>({ path: CONTROL_ROUTES.models })).models;
+  }
+
+  /** Returns everything that requests may name as their model: local models, providers' default models, policies. */
+  async listed(): Promise<readonly Model[]> {
+    return (await this.#ask<{ data: readonly Model[] }>({ path: HTTP_ROUTES.models })).data;
   }
 
   async providers(): Promise<readonly ProviderRecord[]> {

@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { ALIASES } from '../../src/cli/aliases.ts';
 import { loadSpecs } from '../../src/cli/commands.ts';
 import { SHELLS } from '../../src/cli/commands/completion/shells.ts';
 import { GROUPS } from '../../src/cli/groups.ts';
@@ -46,7 +47,12 @@ type Complete = (...words: string[]) => string[];
 /** Checks the completions that every shell must offer. */
 function check(complete: Complete): void {
   const names = Object.keys(COMMANDS);
-  const first = [...names.filter((name) => !name.includes(' ')), ...Object.keys(GROUPS), 'help'];
+  const first = [
+    ...names.filter((name) => !name.includes(' ')),
+    ...Object.keys(ALIASES),
+    ...Object.keys(GROUPS),
+    'help',
+  ];
   assert.equal(complete('').sort(), first.sort());
   for (const group of Object.keys(GROUPS)) {
     const second = names.filter((name) => name.startsWith(`${group} `)).map((name) => name.slice(group.length + 1));
@@ -59,6 +65,9 @@ function check(complete: Complete): void {
   assert.equal(complete('completion', '').sort(), ['bash', 'fish', 'zsh']);
   assert.equal(complete('config', 'get', '').sort(), settingNames().sort());
   assert.equal(complete('model', 'show', 'b'), ['builtin']);
+  assert.equal(complete('show', 'b'), ['builtin']);
+  assert.equal(complete('rm', '--ada'), ['--adapter']);
+  assert.equal(complete('launch', 'cod'), ['codex']);
   assert.equal(complete('model', '--json', 'sho'), ['show']);
   assert.ok(complete('run', '-m', 'b').includes('builtin'));
   assert.ok(complete('run', 'a prompt', '--model', 'b').includes('builtin'));

@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { loadSpecs } from '../../src/cli/commands.ts';
+import { ALIASES } from '../../src/cli/aliases.ts';
+import { isCommand, loadSpecs } from '../../src/cli/commands.ts';
 import { GROUPS } from '../../src/cli/groups.ts';
 import { describeFlag, flagUsage, help, usageOf } from '../../src/cli/help.ts';
 import type { Topic } from '../../src/cli/parse.ts';
@@ -36,6 +37,16 @@ test('the help of a command has its usage, flags, defaults and examples', async 
     }
     assert.ok(command.examples.length > 0, `${name} has no example`);
     for (const example of command.examples) assert.ok(text.includes(example), example);
+  }
+});
+
+test('short forms are in the overview, in the help of their commands and in docs/cli.md', async () => {
+  const overview = await help(undefined, 100);
+  for (const [alias, name] of Object.entries(ALIASES)) {
+    assert.match(overview, new RegExp(`^  svc ${alias} +svc ${name}$`, 'm'));
+    assert.ok((await help(name, 100)).includes(`  svc ${alias} `), alias);
+    assert.match(docs, new RegExp(`^\\| .*\`svc ${alias}\`.* \\| \`svc ${name}\` \\|$`, 'm'));
+    assert.not.ok(Object.hasOwn(GROUPS, alias) || isCommand(alias), `${alias} is a command`);
   }
 });
 

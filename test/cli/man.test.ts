@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { ALIASES } from '../../src/cli/aliases.ts';
 import { loadSpecs } from '../../src/cli/commands.ts';
 import { flagUsage, usageOf } from '../../src/cli/help.ts';
 import { VARIABLES } from '../../src/process/environment.ts';
@@ -53,6 +54,7 @@ unless(isInstalled('groff') ? undefined : 'groff is not installed', test)(
       for (const [flag, facts] of Object.entries(command.flags)) has(flagUsage(flag, facts));
       for (const example of command.examples) has(example);
     }
+    for (const [alias, name] of Object.entries(ALIASES)) has(`svc ${alias} svc ${name}`);
     for (const name of Object.keys(VARIABLES)) has(name);
     has('78 the configuration is wrong');
   },

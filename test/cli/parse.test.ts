@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { ALIASES } from '../../src/cli/aliases.ts';
 import { loadSpecs, type CommandName } from '../../src/cli/commands.ts';
 import * as parser from '../../src/cli/parse.ts';
 import { rejection } from '../support/errors.ts';
@@ -135,6 +136,31 @@ test('missing and surplus arguments are refused', async () => {
   await refused(['model', 'show'], /needs a model/, /svc model show --help/);
   await refused(['run', 'llama', 'hi'], /unexpected argument "hi"/, /-m/);
   await refused(['status', 'now'], /unexpected argument "now"/, /./);
+});
+
+test('short forms are commands with the same flags and arguments', async () => {
+  for (const [alias, name] of Object.entries(ALIASES)) {
+    assert.equal(parse([alias, '--help']), { kind: 'help', topic: name });
+    assert.equal(parse(['help', alias]), { kind: 'help', topic: name });
+  }
+  assert.is(command('ls', '--json').name, 'model list');
+  assert.equal(command('--json', 'rm', 'rm', '-y').args, { model: 'rm' });
+  assert.is(command('show', 'model').args['model'], 'model');
+  await refused(['pull'], /svc model pull needs a model/, /./);
+  await refused(['lss'], /unknown command "lss"/, /did you mean "ls"/);
+});
+
+test('words after -- are passed on by a command that starts a program', async () => {
+  const { args, flags, rest } = command('launch', '-m', 'x', 'claude', '--', '-m', 'y', '--', '--json');
+  assert.equal([args['agent'], flags['model'], rest], ['claude', 'x', ['-m', 'y', '--', '--json']]);
+  assert.equal(command('launch', 'codex', '--', '--help').rest, ['--help']);
+  assert.equal(command('launch', 'codex').rest, []);
+  assert.equal(command('run', '--', '--help').rest, []);
+  await refused(['launch', 'claude', '-p', 'hi'], /unknown flag -p/, /arguments of the agent after `--`/);
+  await refused(['launch', 'claude', 'hi'], /unexpected argument "hi"/, /arguments of the agent after `--`/);
+  await refused(['launch', 'claude', '--modle', 'x'], /unknown flag --modle/, /did you mean "--model"/);
+  await refused(['launch', 'cluade'], /must be one of claude, codex/, /did you mean "claude"/);
+  await refused(['launch', '--', 'claude'], /needs an agent/, /./);
 });
 
 test('help and version', () => {

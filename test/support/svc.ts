@@ -16,10 +16,12 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** A command takes a second or two; only a hung machine needs longer than this. */
 const TIMEOUT_MS = 180_000;
 
-/** Program and leading arguments that run `svc`. */
+/** Program and leading arguments that run `svc`, from any directory. */
 export const SVC_COMMAND: readonly string[] = [
   process.execPath,
-  ...(usesDist() ? ['bin/svc.js'] : ['--import', 'tsx', 'src/cli/main.ts']),
+  ...(usesDist()
+    ? [join(ROOT, 'bin', 'svc.js')]
+    : ['--import', import.meta.resolve('tsx'), join(ROOT, 'src', 'cli', 'main.ts')]),
 ];
 
 export interface SvcOptions {
@@ -28,6 +30,8 @@ export interface SvcOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Standard input; /dev/null by default. */
   readonly input?: string | Buffer;
+  /** Working directory; that of the project by default. */
+  readonly cwd?: string;
   /** Time limit, after which the command is killed and the test fails. */
   readonly timeoutMs?: number;
 }
@@ -54,11 +58,11 @@ export async function svc(args: readonly string[], options: SvcOptions): Promise
 /** Starts a command that the test signals or whose output it reads while it runs. */
 export function spawnSvc(
   args: readonly string[],
-  { home, env = {}, input, timeoutMs = TIMEOUT_MS }: SvcOptions,
+  { home, env = {}, input, cwd = ROOT, timeoutMs = TIMEOUT_MS }: SvcOptions,
 ): RunningSvc {
   const [program = '', ...before] = SVC_COMMAND;
   const child = spawn(program, [...before, ...args], {
-    cwd: ROOT,
+    cwd,
     env: childEnvironment({ ...home.env, NO_COLOR: undefined, FORCE_COLOR: undefined, ...env }),
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
