@@ -231,6 +231,8 @@ const INFILL = {
   input_extra: [{ filename: 'c', text: 'd' }],
   prompt: 'e',
   n_predict: 1,
+  max_completion_tokens: 1,
+  max_tokens: 1,
 };
 
 interface Body {
