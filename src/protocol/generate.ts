@@ -369,13 +369,13 @@ export interface Repetition {
 export interface FinishEvent {
   readonly type: 'finish';
   readonly reason: FinishReason;
-  /** With the reason `stop`: the stop string that ended the answer. Absent: none, or the backend does not report it. */
-  readonly stop_string?: string;
   /** null: the provider reported none. */
   readonly usage: Usage | null;
   readonly timings: Timings;
   /** Only with `repetition_guard`, if the answer repeats itself. */
   readonly repetition?: Repetition;
+  /** With the reason `stop`: the stop string that ended the answer. Absent: none, or the backend does not report it. */
+  readonly stop_string?: string;
 }
 export type GenerateEvent = StartEvent | TextEvent | ReasoningEvent | ToolCallEvent | FinishEvent;
 
