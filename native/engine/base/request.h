@@ -420,11 +420,10 @@ struct GenerationRequest {
     using Self = GenerationRequest;
     return std::make_tuple(
         SVC_FIELD(id, .required = true), SVC_FIELD(messages), SVC_FIELD(chat), SVC_FIELD(prompt),
-        SVC_FIELD(prompt_tokens), SVC_FIELD(infill), SVC_FIELD(continuation),
-        SVC_FIELD(max_tokens), SVC_FIELD(truncate),
-        SVC_FIELD(sampling), SVC_FIELD(lora), SVC_FIELD(stop), SVC_FIELD(repetition_guard),
-        SVC_FIELD(priority), SVC_FIELD(reuse_prefix), SVC_FIELD(share), SVC_FIELD(own_prefixes),
-        SVC_FIELD(store), SVC_FIELD(grammar, .non_empty = true),
+        SVC_FIELD(prompt_tokens), SVC_FIELD(infill), SVC_FIELD(continuation), SVC_FIELD(max_tokens),
+        SVC_FIELD(truncate), SVC_FIELD(sampling), SVC_FIELD(lora), SVC_FIELD(stop),
+        SVC_FIELD(repetition_guard), SVC_FIELD(priority), SVC_FIELD(reuse_prefix), SVC_FIELD(share),
+        SVC_FIELD(own_prefixes), SVC_FIELD(store), SVC_FIELD(grammar, .non_empty = true),
         SVC_FIELD(logprobs, .max = kMaxLogprobs));
   }
 };

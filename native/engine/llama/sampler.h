@@ -33,7 +33,7 @@ struct SamplerOptions {
   std::unique_ptr<AnswerConstraint> constraint;  // null: anything may follow
   // First tokens of the answer (Continuation).
   std::vector<Token> known = {};
-  std::optional<std::uint32_t> logprobs;         // alternatives to report; absent: none
+  std::optional<std::uint32_t> logprobs;  // alternatives to report; absent: none
   // Returns the bytes of a token, for logprobs.
   std::function<std::string(Token)> piece;
 };

@@ -44,7 +44,7 @@ struct Submission {
   bool reuse_prefix = true;
   AdapterSet adapters = {};  // LoRA adapters that it is computed with; part of scope.salt
   PrefixScope scope;
-  bool store = true;  // the disk tier may keep its tokens
+  bool store = true;          // the disk tier may keep its tokens
   bool lists_tokens = false;  // in its outputs
   // Pictures and sounds, in the order of the prompt. REQUIRES: the prompt does not end with one.
   std::vector<MediaRows> media = {};
