@@ -262,7 +262,7 @@ export type RawPrompt =
  * other request gets all of them. It begins the answer with these tokens again, and goes on as the first would have.
  */
 export interface Continuation {
-  /** Of the sampler, unless the request sets one; the same in both. */
+  /** Seed of the sampler, unless the request sets one; the same in both requests. */
   readonly seed: number;
   /** Tokens of all events so far. */
   readonly tokens: readonly number[];

@@ -155,7 +155,7 @@ export type ContentEvent = AnswerEvent | VectorsEvent | ScoresEvent | TokensEven
 
 export class Generation extends EngineAnswer<AnswerEvent> {
   readonly #events: AnswerEvent[] = [];
-  /** Of the events in the buffer, and perhaps of the next ones. */
+  /** Tokens that no event has listed yet. */
   #tokens: number[] = [];
   #characters = 0;
   #logprobs = 0;

@@ -77,7 +77,9 @@ export class BackgroundResponses {
    */
   async events(id: string, owner: string): Promise<readonly string[] | null> {
     if (!isResponseId(id)) return null;
-    const story = await this.#read(id);
+    const story = await readJournal(this.#options.store.journalOf(id)).catch((error: unknown) => {
+      throw errorOfFiles(error);
+    });
     return story?.asked.owner === owner ? Transcript.of(story).events : null;
   }
 
@@ -87,12 +89,6 @@ export class BackgroundResponses {
     if (runs.length < MOST_RUNS && bytes < MOST_BYTES) return;
     throw new SvcError('BUSY', `${String(runs.length)} background responses are on their way`, {
       hint: 'wait for one, or cancel it: POST /v1/responses/ID/cancel',
-    });
-  }
-
-  async #read(id: string): Promise<Story | null> {
-    return await readJournal(this.#options.store.journalOf(id)).catch((error: unknown) => {
-      throw errorOfFiles(error);
     });
   }
 
@@ -110,12 +106,12 @@ export class BackgroundResponses {
 
   async #resume(id: string): Promise<void> {
     const { store } = this.#options;
-    const story = await this.#read(id);
-    if (story === null) {
+    const resumed = await Journal.resume(store.journalOf(id));
+    if (resumed === null) {
       await store.dropJournal(id);
       return;
     }
-    const journal = await Journal.resume(store.journalOf(id));
+    const { journal, story } = resumed;
     const takenUp = { at: Date.now(), taken_up: true } as const;
     await journal.append([takenUp]);
     this.#run({ asked: story.asked, entries: [...story.entries, takenUp] }, journal);

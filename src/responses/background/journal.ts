@@ -1,8 +1,8 @@
 /**
- * Journal of a background response: what was asked, then what happened, one JSON text on each line.
+ * Journal of a background response: the request, then the events of its answer, one JSON text on each line.
  *
- * A line is written before its event is sent. So whatever kills the daemon, the file has all that a client may have
- * read, and the tokens that it was made of. (The file is not synced: a power failure may cost the last second, after
+ * A line is written before its event is sent. So if the daemon is killed, the file has every event that a client may
+ * have read, and the tokens of its content. (The file is not synced: a power failure may cost the last second, after
  * which no client is connected any more.) A line without its end was cut off while it was written, and counts as absent.
  */
 import type { FileHandle } from 'node:fs/promises';
@@ -84,14 +84,19 @@ export class Journal {
     }
   }
 
-  /** Goes on with a journal that was read; cuts off an incomplete line. Rejects with CANNOT_WRITE. */
-  static async resume(path: string): Promise<Journal> {
+  /**
+   * Reads a journal and goes on with it; cuts off an incomplete line. null: its first line cannot be used. Rejects with
+   * CANNOT_WRITE.
+   */
+  static async resume(path: string): Promise<{ readonly journal: Journal; readonly story: Story } | null> {
     try {
-      const text = Buffer.from(await readText(path));
-      const whole = text.lastIndexOf('\n') + 1;
+      const text = await readText(path);
+      const story = parseJournal(text);
+      if (story === null) return null;
+      const whole = Buffer.byteLength(text.slice(0, text.lastIndexOf('\n') + 1));
       const file = await openToAppend(path);
-      if (whole < text.length) await file.truncate(whole);
-      return new Journal(file, whole);
+      await file.truncate(whole);
+      return { journal: new Journal(file, whole), story };
     } catch (error) {
       throw errorOfFiles(error);
     }
@@ -131,6 +136,10 @@ export async function readJournal(path: string): Promise<Story | null> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
     throw error;
   });
+  return parseJournal(text);
+}
+
+function parseJournal(text: string): Story | null {
   const [first = '', ...rest] = text.split('\n').slice(0, -1);
   const asked = v.safeParse(AskedSchema, parsedJson(first));
   if (!asked.success) return null;

@@ -1,6 +1,6 @@
 /**
- * What is new in the events of an answer that is made again from its known tokens: text, reasoning, calls and tokens
- * begin with what was told before, though cut into other pieces.
+ * Finds the new part of the events when an answer is made again from its known tokens. Its text, reasoning, calls and
+ * tokens begin as in the earlier events, but in pieces of other lengths.
  */
 import type { GenerateEvent, ReasoningEvent, RouteEvent, TextEvent, ToolCallEvent } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
@@ -8,9 +8,9 @@ import { given } from '../../protocol/given.ts';
 type AnyEvent = RouteEvent | GenerateEvent;
 
 export class Remainder {
-  /** Number of characters or elements of each kind that were told and have not come again. */
+  /** Number of characters or elements of each kind in the earlier events, less those that have come again. */
   readonly #known = new Map<string, number>();
-  /** New tokens whose content was told before; they are told with the next content. */
+  /** New tokens whose content is in the earlier events; the next event with new content lists them. */
   #held: number[] = [];
 
   /** `told`: the events so far. */

@@ -20,6 +20,7 @@ import {
 import { given } from '../../given.ts';
 import { KeepAliveSchema } from '../../keep-alive.ts';
 import { invalid, parse, presentFields, renamed } from '../../validate.ts';
+import type { Unsupported } from '../shared-fields.ts';
 import { itemsOf, type Placed } from './items.ts';
 import { ToolFieldsSchema, toolsOf, type RequestTools } from './tools.ts';
 
@@ -231,8 +232,6 @@ export function inTheirWords(error: unknown, { tools }: ResponsesCall, places: r
   const place = (list === 'tools' ? tools.places : places)[Number(index)];
   return ours === undefined || place === undefined ? error : renamed(error, ours, place);
 }
-
-type Unsupported = readonly [asksNothing: (value: unknown) => boolean, what: string];
 
 const never = (): boolean => false;
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
