@@ -362,7 +362,7 @@ struct Infill {
 // that their state, the random numbers included, is what it was.
 struct Continuation {
   std::uint32_t seed = 0;     // of the sampler, unless the request sets one; the same in both
-  std::vector<Token> tokens;  // first tokens of the answer, drawn again whatever the logits are
+  std::vector<Token> tokens;  // first tokens of the answer; the logits do not matter there
 
   static constexpr auto Fields() {
     using Self = Continuation;

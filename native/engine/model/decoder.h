@@ -163,7 +163,7 @@ class Sampler {
   // Tokens that the grammar forces after the one just drawn, so that they need no logits. They are
   // remembered like drawn ones, and returned once.
   virtual std::vector<Token> Forced() { return {}; }
-  // Tokens that the next draws give whatever the logits are. Valid until the next draw.
+  // Tokens of the next draws, regardless of the logits. Valid until the next draw.
   virtual std::span<const Token> Known() const { return {}; }
   // True if the text is complete under the grammar and nothing can follow.
   virtual bool ended() const { return false; }
