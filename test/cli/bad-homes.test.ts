@@ -52,7 +52,8 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'config unset': ['http.port'],
   'key add': ['me'],
   'key rm': ['me'],
-  completion: ['bash'],
+  // Without --print it looks for the agent's program first.
+  launch: ['claude', '--print'],
   'provider set': ['openai', '--default-model', 'm'],
 };
 
@@ -60,7 +61,7 @@ function commandLine(name: string): string[] {
   const given = ARGUMENTS[name];
   const needed = (COMMANDS[name as keyof typeof COMMANDS].arguments ?? [])
     .filter(({ required }) => required)
-    .map(() => 'x');
+    .map(({ choices }) => choices?.[0] ?? 'x');
   return [...name.split(' '), ...(given ?? needed)];
 }
 
