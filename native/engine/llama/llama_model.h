@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/base/request.h"
-#include "engine/llama/word_split.h"
+#include "engine/base/word_split.h"
 #include "llama-cpp.h"
 
 namespace svc {

@@ -1,5 +1,5 @@
 // Long words with every way in which llama.cpp splits texts: none may end the process.
-#include "engine/llama/word_split.h"
+#include "engine/base/word_split.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

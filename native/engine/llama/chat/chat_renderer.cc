@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "chat.h"
+#include "engine/base/json_depth.h"
 #include "engine/base/work_limit.h"
-#include "engine/llama/chat/json_depth.h"
 #include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/own_calls.h"
 #include "engine/llama/chat/template_limit.h"

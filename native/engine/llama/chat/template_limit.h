@@ -2,9 +2,9 @@
 //
 // A template comes with the model's file. It can loop or recurse endlessly, and allocate without
 // bound; llama.cpp's interpreter limits neither. So its functions and filters are wrapped
-// (limited_builtins.h), and checks are inserted into the parsed template (limited_program.h). Values
-// that are nested very deep, or contain themselves, are freed without recursion (value_keeper.h);
-// whatever follows them ends with the limit exceeded.
+// (limited_builtins.h), and checks are inserted into the parsed template (limited_program.h).
+// Values that are nested very deep, or contain themselves, are freed without recursion
+// (value_keeper.h); whatever follows them ends with the limit exceeded.
 #pragma once
 
 #include <cstddef>

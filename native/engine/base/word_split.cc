@@ -1,4 +1,4 @@
-#include "engine/llama/word_split.h"
+#include "engine/base/word_split.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-// Nesting of JSON texts from clients, such as the arguments of tool calls. llama.cpp parses them, and
-// converts the values recursively: a text that is nested deep enough would overflow the stack.
+// Nesting of JSON texts from clients, such as the arguments of tool calls. llama.cpp parses them,
+// and converts the values recursively: a text that is nested deep enough would overflow the stack.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "engine/llama/chat/json_depth.h"
+#include "engine/base/json_depth.h"
 
 #include <algorithm>
 

@@ -30,8 +30,8 @@ constexpr std::size_t kMaxSmallWord = 1024;
 // Longest word that is tokenized.
 constexpr std::size_t kMaxWord = 32'768;
 
-// Calls `work` on a thread that has stack for a word of kMaxWord characters, and returns when it has
-// returned. False if there is no such thread; `work` was not called then. `work` must not throw.
+// Calls `work` on a thread that has stack for a word of kMaxWord characters, and returns after it.
+// False if there is no such thread; `work` was not called then. `work` must not throw.
 bool RunWithWordStack(const std::function<void()>& work);
 
 }  // namespace svc
