@@ -131,6 +131,11 @@ struct Progress {
 
 LlamaModel::LlamaModel(llama_model_ptr model, std::string device)
     : model_(std::move(model)), device_(std::move(device)), longest_piece_(0) {
+  if (llama_vocab_type(vocab()) == LLAMA_VOCAB_TYPE_BPE) {
+    word_split_ = WordSplitOf(ReadString([&](char* data, std::size_t size) {
+      return llama_model_meta_val_str(model_.get(), "tokenizer.ggml.pre", data, size);
+    }));
+  }
   if (!TokensCoverTheText(vocab())) return;
   constexpr std::size_t kCharacterBytes = 4;  // the unknown token may stand for one character
   longest_piece_ = kCharacterBytes;
@@ -248,6 +253,32 @@ Result<std::vector<Token>> LlamaModel::Tokenize(const std::string& text, bool ad
       return TooLong("at least " + std::to_string(least), context_length);
     }
   }
+  if (text.size() > kMaxTextBytes) {
+    return Status(StatusCode::kInvalidRequest, "a text of " + std::to_string(text.size()) +
+                                                   " bytes is too long to tokenize; at " + "most " +
+                                                   std::to_string(kMaxTextBytes) + " are possible");
+  }
+  const std::size_t longest = LongestWord(word_split_, text);
+  if (longest <= kMaxSmallWord) return TokenizeHere(text, add_special, parse_special);
+  Result<std::vector<Token>> result =
+      Status(StatusCode::kInvalidRequest, "the text has a word of " + std::to_string(longest) +
+                                              " characters; this model's tokenizer " +
+                                              "takes at most " + std::to_string(kMaxWord));
+  if (longest > kMaxWord) return result;
+  const Status no_memory(StatusCode::kOutOfMemory, "not enough memory to tokenize this text");
+  const auto work = [&] {
+    try {
+      result = TokenizeHere(text, add_special, parse_special);
+    } catch (const std::exception&) {
+      result = no_memory;
+    }
+  };
+  if (!RunWithWordStack(work)) return no_memory;
+  return result;
+}
+
+Result<std::vector<Token>> LlamaModel::TokenizeHere(const std::string& text, bool add_special,
+                                                    bool parse_special) const {
   // Nearly always an upper bound: one token for each byte, and the special ones at the ends. If it
   // is too small, llama_tokenize returns the required size, negated.
   std::vector<Token> tokens(text.size() + 8);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/request.h"
+#include "engine/base/word_split.h"
 #include "llama-cpp.h"
 
 namespace svc {
@@ -47,9 +48,10 @@ class LlamaModel {
   static Status TooLong(const std::string& tokens, std::uint32_t context_length);
 
   // Tokenizes. context_length: refuses a text early if its length alone shows that its tokens plus
-  // one exceed this (0: no limit), because tokenizing a mebibyte takes a second. Errors:
-  // kInvalidRequest (the vocabulary cannot represent the text), kContextOverflow (the message names
-  // both numbers).
+  // one exceed this (0: no limit), because tokenizing a mebibyte takes a second. Cannot be
+  // interrupted, so the text's size and longest word (word_split.h) are bounded. Errors:
+  // kInvalidRequest (a bound is exceeded, or the vocabulary cannot represent the text),
+  // kContextOverflow (the message names both numbers).
   Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special, bool parse_special,
                                       std::uint32_t context_length = 0) const;
   // As Engine::Detokenize.
@@ -59,11 +61,17 @@ class LlamaModel {
   std::string Piece(Token token, bool special) const;
 
  private:
+  // Most bytes of a text. Takes a few seconds.
+  static constexpr std::size_t kMaxTextBytes = std::size_t{8} << 20U;
+
+  Result<std::vector<Token>> TokenizeHere(const std::string& text, bool add_special,
+                                          bool parse_special) const;
   static Result<std::unique_ptr<LlamaModel>> LoadFile(const LoadOptions& options, bool no_alloc);
 
   llama_model_ptr model_;
   std::string device_;
   std::size_t longest_piece_;  // maximum bytes of text per token; 0: unknown
+  WordSplit word_split_ = WordSplit::kIterative;
 };
 
 }  // namespace svc

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "chat.h"
+#include "engine/base/json_depth.h"
 #include "engine/base/work_limit.h"
 #include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/own_calls.h"
@@ -23,6 +24,27 @@ constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user
 
 Status Refuse(const char* why, const char* param) {
   return {StatusCode::kInvalidRequest, why, param};
+}
+
+// Refuses JSON texts that llama.cpp could not convert.
+Status CheckDepths(const std::vector<ChatMessage>& messages, const ChatOptions& options) {
+  const auto is_deep = [](const std::string& json) { return JsonDepth(json) > kMaxJsonDepth; };
+  const auto refuse = [](const std::string& what, const char* param) {
+    return Status(StatusCode::kInvalidRequest,
+                  what + " nested deeper than " + std::to_string(kMaxJsonDepth) + " levels", param);
+  };
+  for (const ChatMessage& message : messages) {
+    for (const ToolCall& call : message.tool_calls) {
+      if (is_deep(call.arguments)) return refuse("a tool call's arguments are", "messages");
+    }
+  }
+  for (const Tool& tool : options.tools) {
+    if (is_deep(tool.parameters)) return refuse("a tool's parameters are", "tools");
+  }
+  for (const auto& [name, value] : options.template_variables) {
+    if (is_deep(value)) return refuse("a template variable is", "chat_template_kwargs");
+  }
+  return Status::Ok();
 }
 
 bool HasRole(const ChatMessage& message) {
@@ -158,7 +180,7 @@ void ChatRenderer::LearnFormats() {
     auto plain = std::make_shared<AnswerFormat>();
     try {
       const common_chat_params found =
-          common_chat_templates_apply(templates_.get(), InputsOf(question, options));
+          ApplyTemplates(templates_.get(), InputsOf(question, options));
       Result<std::shared_ptr<const AnswerFormat>> format = MakeAnswerFormat(found, options);
       if (format.ok() && !format.value()->thinking_ends.empty()) return format.value();
       plain->stop = found.additional_stops;
@@ -193,7 +215,7 @@ void ChatRenderer::LearnTools() {
       {.role = "assistant", .content = "Waxing."},
       {.role = "user", .content = "And now?"}};
   const auto apply = [this](const common_chat_templates_inputs& inputs) {
-    return common_chat_templates_apply(templates_.get(), inputs);
+    return ApplyTemplates(templates_.get(), inputs);
   };
   try {
     common_chat_templates_inputs inputs = InputsOf(chat, options);
@@ -261,7 +283,7 @@ Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
   if (!thinks() && options.reasoning_budget_tokens.value_or(0) > 0) {
     return Refuse("this model's chat template has no reasoning", "reasoning_budget_tokens");
   }
-  return Status::Ok();
+  return CheckDepths(messages, options);
 }
 
 std::optional<std::uint32_t> ChatRenderer::ThinkingBudget(const ChatOptions& options) const {
@@ -277,7 +299,7 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage
   try {
     common_chat_templates_inputs inputs = InputsOf(messages, options);
     inputs.force_pure_content = !NeedsAnalysis(messages, options);
-    common_chat_params found = common_chat_templates_apply(templates_.get(), inputs);
+    common_chat_params found = ApplyTemplates(templates_.get(), inputs);
     if (inputs.force_pure_content) {
       return Rendered{std::move(found.prompt), Thinks(options) ? thinking_ : answering_};
     }
@@ -296,7 +318,10 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage
     return Rendered{std::move(found.prompt), std::move(format.value())};
   } catch (const std::exception&) {
     if (WorkLimit::IsOutOfMemory()) {
-      return Refuse("the model's chat template needs too much memory for this chat", "messages");
+      return Refuse(
+          "the model's chat template needs too much memory for this chat, or follows values that "
+          "contain themselves",
+          "messages");
     }
     if (WorkLimit::IsExceeded()) {
       return Refuse("the model's chat template does not end on this chat, or takes too long",

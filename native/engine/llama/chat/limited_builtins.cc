@@ -11,6 +11,7 @@
 
 #include "engine/base/work_limit.h"
 #include "engine/llama/chat/template_value.h"
+#include "engine/llama/chat/value_keeper.h"
 #include "jinja/runtime.h"
 
 namespace svc {
@@ -31,8 +32,12 @@ jinja::value ArgumentAt(const jinja::func_args& args, std::size_t index) {
   return args.count() > index ? args.get_args()[index] : jinja::mk_val<jinja::value_undefined>();
 }
 
+// The text into which the interpreter turns a value; empty if it has none.
 std::string TextOf(const jinja::value& value) {
-  return jinja::is_val<jinja::value_string>(value) ? value->as_string().str() : std::string();
+  const bool has_text = jinja::is_val<jinja::value_string>(value) || value->is_numeric() ||
+                        jinja::is_val<jinja::value_array>(value) ||
+                        jinja::is_val<jinja::value_object>(value);
+  return has_text ? value->as_string().str() : std::string();
 }
 
 double NumberOf(const jinja::value& value, double otherwise) {
@@ -97,13 +102,14 @@ void CheckSplit(const jinja::func_args& args) {
 
 void CheckStrip(const jinja::func_args& args) {
   CheckCopy(args);
-  RequireMoves(TextBytes(ArgumentAt(args, 0)) * (1 + TextBytes(args.get_kwarg_or_pos("chars", 1))));
+  const Weight chars = Weigh(args.get_kwarg_or_pos("chars", 1));
+  RequireMoves(TextBytes(ArgumentAt(args, 0)) * (1 + chars.bytes));
 }
 
 void CheckJoin(const jinja::func_args& args) {
   const jinja::value list = ArgumentAt(args, 0);
   RequireMemory(RequireBounded(list).bytes +
-                ItemsOf(list) * TextBytes(args.get_kwarg_or_pos("d", 1)));
+                ItemsOf(list) * Weigh(args.get_kwarg_or_pos("d", 1)).bytes);
 }
 
 void CheckIndent(const jinja::func_args& args) {
@@ -134,7 +140,18 @@ void CheckIn(const jinja::func_args& args) {
   CheckMembership(ArgumentAt(args, 0), ArgumentAt(args, 1));
 }
 
-void CheckKey(const jinja::func_args& args) { (void)RequireBounded(ArgumentAt(args, 1)); }
+void CheckFormat(const jinja::func_args& args) {
+  double bytes = 0;
+  for (const jinja::value& each : args.get_args()) bytes += Weigh(each).bytes;
+  RequireMemory(bytes);
+}
+
+// The interpreter would append the name with the value.
+void CheckAppend(const jinja::func_args& args) {
+  if (jinja::is_val<jinja::value_kwarg>(ArgumentAt(args, 1))) {
+    throw std::runtime_error("append() takes no keyword arguments");
+  }
+}
 
 void CheckTime(const jinja::func_args& args) {
   if (fixed_time != 0) args.ctx.current_time = fixed_time;
@@ -147,8 +164,8 @@ Check CheckOf(const std::string& name) {
       {"rstrip", CheckStrip},  {"join", CheckJoin},         {"indent", CheckIndent},
       {"tojson", CheckText},   {"string", CheckText},       {"safe", CheckText},
       {"sort", CheckSort},     {"min", CheckSort},          {"max", CheckSort},
-      {"dictsort", CheckSort}, {"test_is_in", CheckIn},     {"get", CheckKey},
-      {"append", CheckKey},    {"strftime_now", CheckTime},
+      {"dictsort", CheckSort}, {"test_is_in", CheckIn},     {"format", CheckFormat},
+      {"append", CheckAppend}, {"strftime_now", CheckTime},
   };
   const auto found = checks.find(name);
   return found == checks.end() ? CheckCopy : found->second;
@@ -157,6 +174,19 @@ Check CheckOf(const std::string& name) {
 struct Limited {
   jinja::func_handler original;
   Check check;
+
+  jinja::value operator()(const jinja::func_args& args) const {
+    if (!WorkLimit::IsInForce()) return original(args);
+    // All arguments but the operand are small, and most of them are written or hashed.
+    for (std::size_t i = 1; i < args.count(); ++i) (void)RequireBounded(args.get_args()[i]);
+    check(args);
+    for (const jinja::value& each : args.get_args()) ValueKeeper::Keep(each);
+    jinja::value made = original(args);
+    // Named arguments are no values: they have no text, and hash what they name.
+    if (jinja::is_val<jinja::value_kwarg>(made)) return jinja::mk_val<jinja::value_undefined>();
+    ValueKeeper::KeepItems(made);
+    return made;
+  }
 };
 
 // The interpreter copies these tables at each look-up of a name, so each handler holds a pointer.
@@ -166,8 +196,7 @@ void Wrap(const jinja::func_builtins& builtins) {
   for (const auto& [name, handler] : builtins) {
     const Limited* limited = &all.emplace_back(Limited{handler, CheckOf(name)});
     const_cast<jinja::func_handler&>(handler) = [limited](const jinja::func_args& args) {
-      if (WorkLimit::IsInForce()) limited->check(args);
-      return limited->original(args);
+      return (*limited)(args);
     };
   }
 }

@@ -3,8 +3,9 @@
 //
 // Some of them multiply sizes (range, replace, join, indent, tojson), compare or move quadratically
 // (split, sort, in), or follow values that contain themselves. Each is wrapped in a check of its
-// arguments, which estimates the cost of the call before it runs. The estimate of `tojson` and of
-// `string` does not count escape sequences, which can make their result six times as long.
+// arguments, which estimates the cost of the call before it runs. The containers among its
+// arguments and in its result are given to the thread's ValueKeeper. The estimate of `tojson` and
+// of `string` does not count escape sequences, which can make their result six times as long.
 #pragma once
 
 #include "jinja/value.h"

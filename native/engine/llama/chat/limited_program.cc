@@ -1,14 +1,17 @@
 #include "engine/llama/chat/limited_program.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "engine/base/work_limit.h"
 #include "engine/llama/chat/limited_builtins.h"
 #include "engine/llama/chat/template_value.h"
+#include "engine/llama/chat/value_keeper.h"
 
 namespace svc {
 namespace {
@@ -24,14 +27,22 @@ constexpr double kVariableBytes = 4096;
 // Shorter literals are not worth a check.
 constexpr std::size_t kShortText = 256;
 
+// Filters of which the interpreter turns the operand into text.
+constexpr std::array<std::string_view, 8> kFiltersOfText = {
+    "capitalize", "lower", "replace", "strip", "title", "trim", "upper", "wordcount"};
+
 // Runs at the start of each iteration of a `{% for %}` and each call of a `{% macro %}`. Writes
 // nothing.
 struct LimitStatement final : statement {
+  // `made`: the variable that the interpreter makes for the scope, "loop" or "caller".
+  explicit LimitStatement(const char* made) : made(made) {}
   std::string type() const override { return "Limit"; }
-  value execute_impl(jinja::context& /*context*/) const override {
+  value execute_impl(jinja::context& context) const override {
     RequireMemory(kScopeBytes);
+    ValueKeeper::KeepItems(context.get_val(made));
     return jinja::mk_val<jinja::value_undefined>();
   }
+  const char* made;
 };
 
 // Stands for another node, which it executes.
@@ -60,7 +71,30 @@ struct LimitedLiteral final : Limited {
   value execute_impl(jinja::context& context) const override {
     value made = inner->execute(context);
     RequireMemory(TextBytes(made) + (1 + 2 * ItemsOf(made)) * kValueBytes);
+    ValueKeeper::Keep(made);
     return made;
+  }
+};
+
+// The object of which a `{% set %}` changes a member.
+struct LimitedTarget final : Limited {
+  using Limited::Limited;
+  value execute_impl(jinja::context& context) const override {
+    value changed = inner->execute(context);
+    ValueKeeper::Keep(changed);
+    return changed;
+  }
+};
+
+// The operand of a filter that turns it into text.
+struct LimitedText final : Limited {
+  using Limited::Limited;
+  value execute_impl(jinja::context& context) const override {
+    value written = inner->execute(context);
+    if (!jinja::is_val<jinja::value_string>(written)) {
+      RequireMemory(RequireBounded(written).bytes);
+    }
+    return written;
   }
 };
 
@@ -104,7 +138,9 @@ struct LimitedBinary final : Limited {
     if (WorkLimit::IsInForce()) Check(operation.op.value, left, right);
     const jinja::binary_expression known(operation.op, std::make_unique<Known>(std::move(left)),
                                          std::make_unique<Known>(std::move(right)));
-    return known.execute_impl(context);
+    value made = known.execute_impl(context);
+    ValueKeeper::Keep(made);
+    return made;
   }
 
  private:
@@ -189,9 +225,9 @@ class Limiter {
     }
   }
 
-  void LimitedBody(jinja::statements* body) {
+  void LimitedBody(jinja::statements* body, const char* made) {
     Body(body);
-    auto limit = std::make_unique<LimitStatement>();
+    auto limit = std::make_unique<LimitStatement>(made);
     limit->pos = body->empty() ? 0 : body->front()->pos;
     body->insert(body->begin(), std::move(limit));
   }
@@ -213,6 +249,12 @@ class Limiter {
     }
   }
 
+  static bool WritesOperand(const statement_ptr& filter) {
+    const auto* name = As<jinja::identifier>(filter);
+    return name != nullptr && std::find(kFiltersOfText.begin(), kFiltersOfText.end(), name->val) !=
+                                  kFiltersOfText.end();
+  }
+
   static bool IsLargeLiteral(const statement_ptr& node) {
     if (const auto* text = As<jinja::string_literal>(node)) return text->val.size() > kShortText;
     return As<jinja::array_literal>(node) != nullptr || As<jinja::tuple_literal>(node) != nullptr ||
@@ -232,21 +274,25 @@ class Limiter {
       Body(&branch->alternate);
     } else if (auto* loop = As<jinja::for_statement>(node)) {
       Iterable(&loop->iterable);
-      LimitedBody(&loop->body);
+      LimitedBody(&loop->body, "loop");
       Body(&loop->default_block);
     } else if (auto* set = As<jinja::set_statement>(node)) {
       Slot(&set->val);
       Body(&set->body);
+      if (auto* member = As<jinja::member_expression>(set->assignee)) {
+        Slot(&member->object);
+        Replace<LimitedTarget>(&member->object);
+      }
     } else if (auto* macro = As<jinja::macro_statement>(node)) {
       for (const statement_ptr& each : macro->args) Inside(each);
-      LimitedBody(&macro->body);
+      LimitedBody(&macro->body, "caller");
     } else if (auto* filter = As<jinja::filter_statement>(node)) {
       Inside(filter->filter);
       Body(&filter->body);
     } else if (auto* call = As<jinja::call_statement>(node)) {
       Inside(call->call);
       for (const statement_ptr& each : call->caller_args) Inside(each);
-      LimitedBody(&call->body);
+      LimitedBody(&call->body, "caller");
     } else {
       return false;
     }
@@ -269,6 +315,7 @@ class Limiter {
     } else if (auto* filtered = As<jinja::filter_expression>(node)) {
       Slot(&filtered->operand);
       Inside(filtered->filter);
+      if (WritesOperand(filtered->filter)) Replace<LimitedText>(&filtered->operand);
     } else if (auto* tested = As<jinja::test_expression>(node)) {
       Slot(&tested->operand);
       Inside(tested->test);

@@ -1,7 +1,8 @@
 // Makes a parsed chat template observe the WorkLimit of the rendering thread.
 //
 // Statements that check the limit are inserted at the beginning of every loop and macro body.
-// Operators, literals and output are replaced by nodes that estimate their cost first.
+// Operators, literals and output are replaced by nodes that estimate their cost first. Containers
+// that are made or changed are given to the thread's ValueKeeper.
 #pragma once
 
 #include "jinja/runtime.h"

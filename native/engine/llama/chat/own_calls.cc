@@ -7,6 +7,7 @@
 
 #include "chat.h"
 #include "engine/llama/chat/answer_stream.h"
+#include "engine/llama/chat/template_limit.h"
 
 namespace svc {
 namespace {
@@ -43,10 +44,10 @@ std::optional<std::string> OwnCalls(const common_chat_templates* templates,
   inputs.messages.emplace_back();
   inputs.messages.back().role = "assistant";
   inputs.messages.back().content = "\u00A4text\u00A4";
-  const std::string text = common_chat_templates_apply(templates, inputs).prompt;
+  const std::string text = ApplyTemplates(templates, inputs).prompt;
   inputs.messages.back().content.clear();
   inputs.messages.back().tool_calls = calls;
-  const std::string prompt = common_chat_templates_apply(templates, inputs).prompt;
+  const std::string prompt = ApplyTemplates(templates, inputs).prompt;
 
   const auto differs = static_cast<std::size_t>(
       std::mismatch(text.begin(), text.end(), prompt.begin(), prompt.end()).second -

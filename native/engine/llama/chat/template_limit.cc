@@ -9,6 +9,7 @@
 #include "engine/base/work_limit.h"
 #include "engine/llama/chat/limited_builtins.h"
 #include "engine/llama/chat/limited_program.h"
+#include "engine/llama/chat/value_keeper.h"
 #include "jinja/caps.h"
 #include "jinja/parser.h"
 #include "llama.h"
@@ -27,9 +28,11 @@ struct common_chat_templates {
 namespace svc {
 namespace {
 
-// Analyses a copy of the template as llama.cpp will do.
-void Try(const char* source) {
-  if (source == nullptr || *source == '\0') return;
+// Analyses a copy of the template as llama.cpp will do. Returns false if llama.cpp, which has no
+// ValueKeeper, could not free the values.
+bool Try(const char* source) {
+  if (source == nullptr || *source == '\0') return true;
+  const ValueKeeper keeper(/*collects=*/false);
   try {
     jinja::lexer lexer;
     jinja::program program = jinja::parse_from_tokens(lexer.tokenize(source));
@@ -38,6 +41,7 @@ void Try(const char* source) {
   } catch (const std::exception&) {
     // llama.cpp meets the same error, and reports it.
   }
+  return keeper.IsShallow(kMaxAnalysisDepth);
 }
 
 }  // namespace
@@ -47,17 +51,23 @@ Result<common_chat_templates_ptr> InitTemplates(const llama_model* model,
   LimitBuiltins();
   const WorkLimit limit(kAnalysisCpuSeconds);
   const FixedTime time;
+  bool is_shallow = true;
   if (!chat_template.empty()) {
-    Try(chat_template.c_str());
+    is_shallow = Try(chat_template.c_str());
   } else {
     for (const char* name : std::array<const char*, 2>{nullptr, "tool_use"}) {
-      Try(llama_model_chat_template(model, name));
+      is_shallow = Try(llama_model_chat_template(model, name)) && is_shallow;
     }
   }
   if (WorkLimit::IsExceeded()) {
     return Status(StatusCode::kModelInvalid,
                   "the model's chat template does not end on a short chat, takes too long, or "
                   "needs too much memory");
+  }
+  if (!is_shallow) {
+    return Status(StatusCode::kModelInvalid,
+                  "the model's chat template makes values that contain themselves, or are nested "
+                  "too deep");
   }
   try {
     common_chat_templates_ptr templates = common_chat_templates_init(model, chat_template);
@@ -69,6 +79,12 @@ Result<common_chat_templates_ptr> InitTemplates(const llama_model* model,
     return Status(StatusCode::kModelInvalid,
                   std::string("the model's chat template cannot be parsed: ") + error.what());
   }
+}
+
+common_chat_params ApplyTemplates(const common_chat_templates* templates,
+                                  const common_chat_templates_inputs& inputs) {
+  const ValueKeeper keeper(/*collects=*/true);
+  return common_chat_templates_apply(templates, inputs);
 }
 
 }  // namespace svc

@@ -21,16 +21,7 @@ void Add(const jinja::value& value, int depth, Weight* weight) {
     weight->is_bounded = false;
     return;
   }
-  if (jinja::is_val<jinja::value_array>(value)) {
-    for (const jinja::value& item : value->as_array()) Add(item, depth + 1, weight);
-  } else if (jinja::is_val<jinja::value_object>(value)) {
-    for (const auto& [key, item] : value->as_ordered_object()) {
-      Add(key, depth + 1, weight);
-      Add(item, depth + 1, weight);
-    }
-  } else if (const auto* named = jinja::cast_val<jinja::value_kwarg>(value)) {
-    Add(named->val, depth + 1, weight);
-  }
+  ForEachPart(value, [&](const jinja::value& part) { Add(part, depth + 1, weight); });
 }
 
 }  // namespace

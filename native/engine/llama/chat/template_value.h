@@ -15,6 +15,21 @@ struct Weight {
   bool is_bounded = true;
 };
 
+// Calls `visit` with each value that `value` holds: the items of a list, the keys and items of a
+// dictionary, the object of a method, and the value of a keyword argument.
+template <typename Visit>
+void ForEachPart(const jinja::value& value, Visit visit) {
+  for (const jinja::value& item : value->val_arr) visit(item);
+  for (const auto& [key, item] : value->val_obj) {
+    visit(key);
+    visit(item);
+  }
+  const auto* method = jinja::cast_val<jinja::value_func>(value);
+  if (method != nullptr && method->arg0 != nullptr) visit(method->arg0);
+  const auto* named = jinja::cast_val<jinja::value_kwarg>(value);
+  if (named != nullptr && named->val != nullptr) visit(named->val);
+}
+
 // Bytes of a string's text and of its parts.
 double TextBytes(const jinja::value& value);
 
