@@ -26,7 +26,7 @@ import { AnswerTrace, type Kind } from './answer-trace.ts';
 import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
 import { PATIENCE_MS } from './circuit.ts';
 import { decideWithin, type FindModel } from './allow-list.ts';
-import { checkRoute, decide, within, type Plan, type Policies } from './policy.ts';
+import { checkRoute, decide, within, type Plan, type Policies, type RoutedRequest } from './policy.ts';
 
 /** Result of a request, for metrics and logs. */
 export interface Outcome {
@@ -119,8 +119,8 @@ export class Router {
   }
 
   embed(request: EmbedRequest, context: GenerateContext): AsyncGenerator<RouteEvent | EmbedEvent, void> {
-    // No fallback: vectors of different models are not comparable.
-    return this.#answer('embedding', { ...request, fallback: false }, context, (backend, model, inner) =>
+    // Vectors of different models are not comparable.
+    return this.#answer('embedding', { ...request, fallback: 'same_model' }, context, (backend, model, inner) =>
       backend.embed(withModel(request, model), inner),
     );
   }
@@ -147,7 +147,7 @@ export class Router {
 
   async *#answer<Event extends AnswerEvent>(
     kind: Kind,
-    request: Pick<GenerateRequest, 'model' | 'route' | 'fallback' | 'timeout_ms'> & TracedRequest,
+    request: RoutedRequest & Pick<GenerateRequest, 'timeout_ms'> & TracedRequest,
     context: GenerateContext,
     ask: Trial<Event>['ask'],
   ): AsyncGenerator<RouteEvent | StartEvent | Event, void> {
@@ -208,7 +208,7 @@ export class Router {
   }
 
   /** Rejects with what the caller may not do. */
-  async #plan(kind: Outcome['kind'], request: Parameters<typeof decide>[0], caller: Caller): Promise<Plan> {
+  async #plan(kind: Outcome['kind'], request: RoutedRequest, caller: Caller): Promise<Plan> {
     checkRoute(request.route, caller.scope);
     const plan = within(await this.#decide(request, caller), caller.scope);
     // Tokens that are only counted are no usage.
@@ -216,7 +216,7 @@ export class Router {
     return plan;
   }
 
-  async #decide(request: Parameters<typeof decide>[0], { limits }: Caller): Promise<Plan> {
+  async #decide(request: RoutedRequest, { limits }: Caller): Promise<Plan> {
     const { policies, find = notFound } = this.#options;
     if (limits?.models === undefined) return decide(request, this.#records(), policies?.());
     return await decideWithin(limits.models, request, { providers: this.#records(), policies: policies?.(), find });
