@@ -3,8 +3,8 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateRequest } from '../../protocol/generate.ts';
 
 export function refuseEmbeddings(provider: string): never {
-  throw new SvcError('INVALID_REQUEST', `${provider}: embeddings are not supported with providers yet`, {
-    hint: 'use a local embedding model: svc model list',
+  throw new SvcError('INVALID_REQUEST', `${provider}: its API has no embeddings`, {
+    hint: 'use another provider, or a local embedding model: svc model list',
     param: 'model',
   });
 }

@@ -23,6 +23,8 @@ export interface Quirks {
   readonly stream_usage?: boolean;
   /** Reasoning must be sent back with the tool calls that followed it. */
   readonly replay_reasoning?: boolean;
+  /** Maximum inputs of an embedding request, if fewer than in the API. Longer lists are sent in several requests. */
+  readonly embedding_inputs?: number;
   /** Path of the model list below the base URL; null: no list. Absent: the API's default. */
   readonly models_path?: string | null;
   /** Headers of every request, for example `anthropic-version`. Never a key. */

@@ -29,6 +29,8 @@ export const messages: Wire = {
 
   reader: () => new MessagesReader(),
 
+  embeddings: null,
+
   // Covers Anthropic's format too.
   error: openAiError,
 

@@ -1,5 +1,7 @@
 /** OpenAI's Responses API. */
-import { listOpenAiModels, openAiHeaders, readOpenAiModels } from '../chat-completions/chat-completions.ts';
+import { listOpenAiModels, readOpenAiModels } from '../chat-completions/chat-completions.ts';
+import { openAiEmbeddings } from '../chat-completions/openai-embeddings.ts';
+import { openAiHeaders } from '../chat-completions/openai-headers.ts';
 import { openAiError } from '../../openai-error.ts';
 import { responsesBody } from './responses-request.ts';
 import { ResponsesReader } from './responses-reader.ts';
@@ -12,6 +14,7 @@ export const responses: Wire = {
     body: responsesBody(request, target.model, target.quirks),
   }),
   reader: () => new ResponsesReader(),
+  embeddings: openAiEmbeddings,
   error: openAiError,
   listModels: listOpenAiModels,
   readModels: readOpenAiModels,

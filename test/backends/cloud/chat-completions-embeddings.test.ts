@@ -1,0 +1,43 @@
+/** Embeddings of OpenAI and of compatible servers: the requests sent, and how answers are read. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { chatCompletions as wire } from '../../../src/backends/cloud/wires/chat-completions/chat-completions.ts';
+import { featuresOf } from './features.ts';
+import { askVectors, KEY, readVectors, thrown } from './wire-support.ts';
+
+const { feature } = featuresOf('chat_completions', test);
+
+feature('embeddings', 'are requested in base64, and read in the order of the inputs', () => {
+  assert.equal(askVectors(wire, 'm', { input: ['a', 'b'], truncate: true }), {
+    path: '/embeddings',
+    headers: { authorization: `Bearer ${KEY}` },
+    body: { model: 'm', input: ['a', 'b'], encoding_format: 'base64' },
+  });
+  assert.equal(askVectors(wire, 'm', { dimensions: 2 }).body, {
+    model: 'm',
+    input: ['a'],
+    encoding_format: 'base64',
+    dimensions: 2,
+  });
+  const base64 = Buffer.from(Float32Array.of(0.6, -0.8).buffer).toString('base64');
+  const data = [
+    { object: 'embedding', index: 1, embedding: base64 },
+    { object: 'embedding', index: 0, embedding: [1, 0] },
+  ];
+  const usage = { prompt_tokens: 3, total_tokens: 3 };
+  assert.equal(readVectors(wire, { object: 'list', model: 'm-1', data, usage }, 2), {
+    model: 'm-1',
+    results: [Float32Array.of(1, 0), Float32Array.of(0.6, -0.8)],
+    usage: { input_tokens: 3, output_tokens: 0, cached_tokens: 0 },
+  });
+  const { model, usage: none } = readVectors(wire, { data: [{ index: 0, embedding: [1] }], usage: {} });
+  assert.equal([model, none], [null, null]);
+});
+
+feature('token ids to embed', 'are sent unchanged, but not beside texts', () => {
+  assert.equal((askVectors(wire, 'm', { input: [[1, 2], [3]] }).body as { input: unknown }).input, [[1, 2], [3]]);
+  const error = thrown(() => askVectors(wire, 'm', { input: ['a', 'b', [3]] }));
+  assert.equal([error.code, error.param], ['INVALID_REQUEST', 'input[2]']);
+});
+
+test.run();
