@@ -126,8 +126,8 @@ export class Router {
   }
 
   rerank(request: RerankRequest, context: GenerateContext): AsyncGenerator<RouteEvent | RerankEvent, void> {
-    // No fallback: clients compare the scores of several requests, or with a threshold of one model.
-    return this.#answer('reranking', { ...request, fallback: false }, context, (backend, model, inner) =>
+    // Clients compare the scores of several requests, or with a threshold of one model.
+    return this.#answer('reranking', { ...request, fallback: 'same_model' }, context, (backend, model, inner) =>
       backend.rerank(withModel(request, model), inner),
     );
   }

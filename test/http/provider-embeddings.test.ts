@@ -1,4 +1,4 @@
-/** Embeddings of providers end to end: official clients, a real daemon, routing, fake providers on loopback sockets. */
+/** Embeddings and reranking of providers end to end: official clients, a real daemon, routing, fake providers on loopback sockets. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ollama } from 'ollama';
@@ -8,9 +8,10 @@ import * as assert from 'uvu/assert';
 import { addKey } from '../../src/home/key-file.ts';
 import type { KeyLimits, KeyScope } from '../../src/protocol/keys.ts';
 import { said } from '../backends/cloud/cloud-suite.ts';
-import { geminiVectors, openAiVectors, vectorOf } from '../backends/cloud/embedding-support.ts';
+import { geminiVectors, lengthScores, openAiVectors, vectorOf } from '../backends/cloud/embedding-support.ts';
 import { startUpstream, type Script, type Upstream } from '../backends/cloud/upstream.ts';
 import { connectTo, failureOf as grpcFailure, type TestClient } from '../grpc/scripted.ts';
+import { ask } from './ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { failureOf } from '../support/failure.ts';
 import { makeHome, type Home } from '../support/home.ts';
@@ -27,6 +28,7 @@ let near: Upstream;
 let far: Upstream;
 let daemon: DaemonProcess;
 let url: string;
+let port: number;
 let address: string;
 let client: OpenAI;
 let grpc: TestClient;
@@ -34,6 +36,7 @@ let grpc: TestClient;
 const vectors: Script = (turn) => {
   if (turn.request.method === 'GET') turn.json(200, {});
   else if (turn.request.path.startsWith('/v1beta/')) geminiVectors(turn);
+  else if (turn.request.path.endsWith('/rerank')) return lengthScores(turn);
   else return openAiVectors(turn);
 };
 
@@ -62,6 +65,7 @@ test.before(async () => {
   daemon = await spawnDaemon(home).settled();
   const status = await daemon.client.status();
   url = `http://${String(status.http)}`;
+  port = Number(new URL(url).port);
   address = String(status.grpc);
   client = openAiAt(url);
   grpc = connectTo(address);
@@ -154,6 +158,35 @@ test("Gemini's vectors come in batches; a provider without embeddings refuses by
   assert.is(none, 0);
 });
 
+test('documents are ranked over HTTP and gRPC; fields that a provider lacks are refused by name', async () => {
+  const body = { model: 'near/m', query: 'boats', documents: TEXTS };
+  const { status, ...answer } = await ask({ port }, '/v1/rerank', { body: { ...body, top_n: 2 } });
+  const { results, usage, model } = answer.json();
+  assert.equal([status, model, usage.total_tokens], [200, 'm-2026', TOKENS]);
+  const best = [
+    { index: 2, relevance_score: 18 },
+    { index: 1, relevance_score: 17 },
+  ];
+  assert.equal(results, best);
+  const over = await grpc.unary('Inference/Rerank', { ...body, model: 'same', top_n: 2 });
+  assert.equal([over.provider, over.results.map(({ index }: { index: number }) => index)], ['near', [2, 1]]);
+  const [none] = await counted(async () => {
+    for (const [more, message] of [
+      [{ max_tokens_per_doc: 5 }, /^max_tokens_per_doc is supported only for local models/],
+      [{ model: 'goo/m' }, /^goo: its API has no reranking/],
+    ] as const) {
+      const refusal = await ask({ port }, '/v2/rerank', { body: { ...body, ...more } });
+      assert.is(refusal.status, 400);
+      assert.match(refusal.json().message, message);
+    }
+  });
+  assert.is(none, 0);
+  near.script((turn) => turn.json(200, { results: [{ index: 0, relevance_score: 'secret' }] }));
+  const broken = await ask({ port }, '/rerank', { body });
+  assert.is(broken.status, 502);
+  assert.not.match(broken.text, 'secret');
+});
+
 test('two thousand vectors of a thousand numbers arrive', async () => {
   const input = Array.from({ length: 2048 }, (_, index) => `text ${String(index)}`);
   const all = await embed('near/m', { input, dimensions: 1024 });
@@ -234,10 +267,10 @@ test('budgets, quotas and lists of models hold, and the ledger and the metrics c
   assert.match(spent.message, /budget of 1 tokens per day/);
 
   const limited = await addClient('limited', 'inference', { tokens_per_day: TOKENS, models: ['near/m'] });
-  const ask = (model: string): Promise<unknown> => limited.embeddings.create({ model, input: TEXTS });
-  assert.equal((await failureOf(APIError, ask('far/m'))).status, 404);
-  await ask('near/m');
-  const used = await failureOf(APIError, ask('near/m'));
+  const embedAs = (model: string): Promise<unknown> => limited.embeddings.create({ model, input: TEXTS });
+  assert.equal((await failureOf(APIError, embedAs('far/m'))).status, 404);
+  await embedAs('near/m');
+  const used = await failureOf(APIError, embedAs('near/m'));
   assert.equal(used.status, 429);
   assert.match(used.message, /used up its quota/);
   const local = await addClient('local', 'local', {});

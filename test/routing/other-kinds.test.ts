@@ -7,7 +7,7 @@ import { SvcError } from '../../src/protocol/errors.ts';
 import { hello, measured, scored } from '../http/scripted.ts';
 import { ALL, context, failure, make, provider } from './support.ts';
 
-test('embeddings fall back only to candidates with the same model', async () => {
+test('embeddings and rerankings fall back only to candidates with the same model', async () => {
   const candidates = ['a/one', 'b/two', 'c/one', 'd'];
   const fallback_on = ['unavailable', 'overloaded'] as const;
   const a = provider('a', hello);
@@ -17,13 +17,24 @@ test('embeddings fall back only to candidates with the same model', async () => 
   a.embedScript = async function* () {
     throw new SvcError('BUSY', 'full', { retryable: false });
   };
+  a.rerankScript = async function* () {
+    throw new SvcError('PROVIDER_AUTH', 'no key');
+  };
   const embed = (model: string): Promise<Collector> => Collector.of(router.embed({ model, input: ['x'] }, context()));
   const { route } = (await embed('same')).route;
   assert.equal([route.chosen, route.attempts.map((attempt) => attempt.provider)], ['c', ['a', 'c']]);
   assert.is((await failure(router.embed({ model: 'never', input: ['x'] }, context()))).code, 'BUSY');
+  const ranking = { query: 'x', documents: ['y'] };
+  const ranked = await Collector.of(router.rerank({ ...ranking, model: 'same' }, context()));
+  assert.is(ranked.route.route.chosen, 'c');
+  assert.is((await failure(router.rerank({ ...ranking, model: 'never' }, context()))).code, 'PROVIDER_AUTH');
   assert.equal(
-    others.map(({ embedRequests }) => embedRequests.length),
-    [0, 1, 0],
+    others.map(({ embedRequests, rerankRequests }) => [embedRequests.length, rerankRequests.length]),
+    [
+      [0, 0],
+      [1, 1],
+      [0, 0],
+    ],
   );
 });
 

@@ -5,6 +5,7 @@
 import type { EmbedEvent } from '../../protocol/embed.ts';
 import type { SvcError } from '../../protocol/errors.ts';
 import type { GenerateEvent } from '../../protocol/generate.ts';
+import type { RerankEvent } from '../../protocol/rerank.ts';
 import {
   addFinish,
   nameModel,
@@ -17,7 +18,7 @@ import {
 import type { Span } from '../../protocol/traces/span.ts';
 
 /** Events of an answer of any kind. */
-export type AnswerEvent = GenerateEvent | EmbedEvent;
+export type AnswerEvent = GenerateEvent | EmbedEvent | RerankEvent;
 
 export interface Attempted {
   readonly operation: Operation;

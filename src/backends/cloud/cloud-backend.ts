@@ -4,7 +4,8 @@
  *   generate ──► wire.request ──► slots ──► transport ──► provider
  *            ◄── answer ◄── wire.reader ◄── event-stream ◄┘
  *
- * Embeddings go the same way, with an answer that is one JSON body; a long list of inputs needs several requests.
+ * Embeddings and reranking go the same way, with an answer that is one JSON body; a long list of inputs to embed needs
+ * several requests.
  *
  * Back-pressure: the body is read only as fast as the caller pulls, so a slow caller slows the provider through the
  * socket. A request is sent once; routing decides on retries and fallback. Errors quote the provider's message, with
@@ -12,12 +13,13 @@
  */
 import type { Logger } from '../../log/log.ts';
 import { Collector } from '../../protocol/collect.ts';
-import type { EmbedEvent, EmbedRequest } from '../../protocol/embed.ts';
+import type { EmbedEvent, EmbedRequest, VectorsEvent } from '../../protocol/embed.ts';
 import { SvcError, type ErrorCode } from '../../protocol/errors.ts';
-import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
+import type { FinishEvent, GenerateEvent, GenerateRequest, StartEvent } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
 import type { ProviderRecord, ProviderState } from '../../protocol/records.ts';
 import { parsedJson } from '../../protocol/foreign-text.ts';
+import type { RerankEvent, RerankRequest, ScoresEvent } from '../../protocol/rerank.ts';
 import type { Operation, TracedRequest } from '../../protocol/traces/gen-ai.ts';
 import { abortable } from '../abortable.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
@@ -34,7 +36,7 @@ import { Runs } from './runs.ts';
 import { Slots } from './slots.ts';
 import { readStream } from './stream-reading.ts';
 import { Transport, type Reply } from './transport.ts';
-import type { WholeAnswer, WholeApi, Wire, WireReader, WireRequest, WireTarget } from './wire.ts';
+import type { EmbeddingsApi, WholeAnswer, Wire, WireReader, WireRequest, WireTarget } from './wire.ts';
 import { wireOf } from './wires.ts';
 
 export interface CloudBackendOptions {
@@ -111,18 +113,21 @@ export class CloudBackend implements Backend {
   /** Yields nothing before the vectors of all inputs have come: until then another attempt may still answer. */
   async *embed(request: EmbedRequest, context: GenerateContext): AsyncGenerator<EmbedEvent, void, undefined> {
     const api = this.#wire.embeddings ?? refuseEmbeddings(this.name);
-    const { model } = request;
-    if (model === undefined) {
-      throw new SvcError('INVALID_REQUEST', `${this.name} has no default model for embeddings`, {
-        param: 'model',
-        hint: `name one of its embedding models: ${this.name}/MODEL`,
-      });
-    }
-    yield* this.#during(context, (inner) => this.#embed(api, { ...request, model }, inner));
+    const model = this.#named(request, 'embeddings');
+    yield* this.#during(context, (inner) => this.#embed(api, request, model, inner));
   }
 
-  rerank(): never {
-    return refuseRerank(this.name);
+  async *rerank(request: RerankRequest, context: GenerateContext): AsyncGenerator<RerankEvent, void, undefined> {
+    const api = this.#wire.rerank ?? refuseRerank(this.name);
+    const read = (body: unknown): WholeAnswer<ScoresEvent> => api.read(body, request.documents.length);
+    const call: Call<RerankEvent> = {
+      operation: 'rerank',
+      request: {},
+      model: this.#named(request, 'reranking'),
+      encode: (target) => api.request(request, target),
+      decode: (reply, progress) => this.#atOnce(reply, progress, JSON_BODY_BYTES, read),
+    };
+    yield* this.#during(context, (inner) => this.#ask(call, inner));
   }
 
   tokenize(): never {
@@ -199,21 +204,31 @@ export class CloudBackend implements Backend {
     }
   }
 
+  /** The model of a request that is no prompt: the default model is for prompts. */
+  #named({ model }: { readonly model?: string }, what: 'embeddings' | 'reranking'): string {
+    if (model !== undefined) return model;
+    throw new SvcError('INVALID_REQUEST', `${this.name} has no default model for ${what}`, {
+      param: 'model',
+      hint: `name one of its models for ${what}: ${this.name}/MODEL`,
+    });
+  }
+
   async *#embed(
-    api: WholeApi<EmbedRequest, Float32Array>,
-    request: EmbedRequest & { readonly model: string },
+    api: EmbeddingsApi,
+    request: EmbedRequest,
+    model: string,
     context: GenerateContext,
   ): AsyncGenerator<EmbedEvent, void, undefined> {
     const answers: Collector[] = [];
     for (const batch of batchesOf(request, this.#provider.quirks.embedding_inputs ?? api.inputs)) {
       const length = answers[0]?.vectors[0]?.length;
-      const read = (body: unknown): WholeAnswer<Float32Array> => readBatch(api, body, batch, length);
+      const read = (body: unknown): WholeAnswer<VectorsEvent> => readBatch(api, body, batch, length);
       const call: Call<EmbedEvent> = {
         operation: 'embeddings',
         request: {},
-        model: request.model,
+        model,
         encode: (target) => api.request(batch, target),
-        decode: (reply, progress) => this.#vectors(reply, progress, batch, read),
+        decode: (reply, progress) => this.#atOnce(reply, progress, answerBytes(batch.input.length), read),
       };
       answers.push(await Collector.of(this.#ask(call, context)));
     }
@@ -261,15 +276,16 @@ export class CloudBackend implements Backend {
     yield* progress.end();
   }
 
-  async *#vectors(
+  /** Events of an answer that is one JSON body. */
+  async *#atOnce<Content>(
     reply: Reply,
     progress: Progress,
-    batch: EmbedRequest,
-    read: (body: unknown) => WholeAnswer<Float32Array>,
-  ): AsyncGenerator<EmbedEvent, void, undefined> {
-    const answer = read(await this.#body(reply, answerBytes(batch.input.length)));
+    limit: number,
+    read: (body: unknown) => WholeAnswer<Content>,
+  ): AsyncGenerator<StartEvent | Content | FinishEvent, void, undefined> {
+    const answer = read(await this.#body(reply, limit));
     this.#note(null);
-    yield* progress.whole({ type: 'vectors', vectors: answer.results }, answer);
+    yield* progress.whole(answer);
   }
 
   /** A response that is not a stream: an error, or a whole answer from a server without streaming. */

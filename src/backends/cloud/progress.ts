@@ -59,11 +59,12 @@ export class Progress {
     yield this.#finish(this.#reason ?? 'stop');
   }
 
-  /** Events of an answer that has come as a whole. `content`: its results. */
-  *whole<Content>(
-    content: Content,
-    { model, usage }: Omit<WholeAnswer<unknown>, 'results'>,
-  ): Generator<StartEvent | Content | FinishEvent, void, undefined> {
+  /** Events of an answer that has come as a whole. */
+  *whole<Content>({
+    model,
+    content,
+    usage,
+  }: WholeAnswer<Content>): Generator<StartEvent | Content | FinishEvent, void, undefined> {
     this.#named(model ?? '');
     this.#usage = usage;
     this.#firstAt = this.#lastAt = performance.now();

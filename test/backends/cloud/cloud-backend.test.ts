@@ -301,14 +301,4 @@ test('tokens and raw prompts are refused, with the name of the provider', async 
   assert.equal(upstream.asked, []);
 });
 
-test('reranking is refused, with the name of the provider', async ({ open, upstream }) => {
-  const { param } = await rejection(
-    () => open().backend.rerank(),
-    'INVALID_REQUEST',
-    /^acme: reranking is not supported/,
-  );
-  assert.is(param, 'model');
-  assert.equal(upstream.asked, []);
-});
-
 test.run();

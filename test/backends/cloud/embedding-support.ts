@@ -1,5 +1,4 @@
-/** A fake provider of embeddings: its vectors are made of the texts, so that a test can tell them apart. */
-import type { EmbedEvent } from '../../../src/protocol/embed.ts';
+/** A fake provider of embeddings and of reranking: what it sends is made of the texts, so that a test can tell them apart. */
 import type { Script, Turn } from './upstream.ts';
 
 /** Number of dimensions without `dimensions` in the request. */
@@ -44,8 +43,11 @@ export function geminiVectors(turn: Turn): void {
   turn.json(200, { embeddings, usageMetadata: { promptTokenCount: requests.length } });
 }
 
-export async function collectVectors(events: AsyncIterable<EmbedEvent>): Promise<EmbedEvent[]> {
-  const all: EmbedEvent[] = [];
-  for await (const event of events) all.push(event);
-  return all;
-}
+/** Scores each document by its length. Answers as Jina does, the best first, with a token for each character. */
+export const lengthScores: Script = (turn) => {
+  const { model, documents } = turn.request.body as { model: string; documents: string[] };
+  const results = documents.map((text, index) => ({ index, relevance_score: text.length }));
+  results.sort((a, b) => b.relevance_score - a.relevance_score);
+  const total_tokens = documents.join('').length;
+  turn.json(200, { model: `${model}-2026`, object: 'list', results, usage: { total_tokens } });
+};

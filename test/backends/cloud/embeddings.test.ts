@@ -1,4 +1,4 @@
-/** Embeddings of providers over real sockets: whole, in batches, refused, broken, slow and aborted. */
+/** Embeddings and reranking of providers over real sockets: whole, in batches, refused, broken, slow and aborted. */
 import * as assert from 'uvu/assert';
 import { toVector } from '../../../src/backends/cloud/embeddings/vectors.ts';
 import { Collector } from '../../../src/protocol/collect.ts';
@@ -9,7 +9,7 @@ import { waitFor } from '../../support/wait.ts';
 import { context, failure } from '../conformance.ts';
 import { KEY, type Cloud } from './cloud-support.ts';
 import { cloudSuite, said } from './cloud-suite.ts';
-import { DIMENSIONS, geminiVectors, openAiVectors, vectorOf } from './embedding-support.ts';
+import { DIMENSIONS, geminiVectors, lengthScores, openAiVectors, vectorOf } from './embedding-support.ts';
 import { thrown } from './wire-support.ts';
 
 const test = cloudSuite('embeddings of providers');
@@ -87,7 +87,29 @@ test('an API without embeddings refuses them by name, and so does a request with
   const { backend } = open();
   const events = backend.embed({ input: ['a'] }, context());
   await rejection(() => events.next(), 'INVALID_REQUEST', /^acme has no default model for embeddings/);
+  const ranking = { query: 'q', documents: ['a'] };
+  const scores = backend.rerank(ranking, context());
+  await rejection(() => scores.next(), 'INVALID_REQUEST', /^acme has no default model for reranking/);
+  for (const api of ['messages', 'gemini'] as const) {
+    const refused = open({ api }).backend.rerank({ ...ranking, model: 'm' }, context());
+    const { param } = await rejection(() => refused.next(), 'INVALID_REQUEST', /^acme: its API has no reranking$/);
+    assert.is(param, 'model');
+  }
   assert.equal(upstream.asked, []);
+});
+
+test('scores come in the order of the documents, with the model and the usage of the provider', async ({
+  open,
+  upstream,
+}) => {
+  upstream.script(lengthScores);
+  const request = { model: 'm', query: 'q', documents: TEXTS };
+  const { start, finish, scores } = await Collector.of(open().backend.rerank(request, context()));
+  assert.equal([start.model, start.provider, scores], ['m-2026', 'acme', [3, 3, 5]]);
+  assert.equal(finish.usage, { input_tokens: 11, output_tokens: 0, cached_tokens: 0 });
+  upstream.script((turn) => turn.json(503, said('later')));
+  const error = await failure(Collector.of(open().backend.rerank(request, context())));
+  assert.equal([error.code, error.message.startsWith('acme: ')], ['PROVIDER_FAILED', true]);
 });
 
 test('errors of the provider have their codes, and name it', async ({ open, upstream }) => {

@@ -47,6 +47,7 @@ export const FEATURES = [
   'list of models',
   'embeddings',
   'token ids to embed',
+  'reranking',
 ] as const;
 export type Feature = (typeof FEATURES)[number];
 

@@ -1,4 +1,4 @@
-/** Embeddings of Gemini's native API: the requests sent, and how answers are read. */
+/** Embeddings of Gemini's native API: the requests sent, and how answers are read. It does not rerank. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { gemini as wire } from '../../../src/backends/cloud/wires/gemini/gemini.ts';
@@ -22,7 +22,7 @@ feature('embeddings', 'are requested in one batch', () => {
   // Shortened vectors do not have length 1.
   assert.equal(readVectors(wire, { embeddings: [{ values: [0.3, 0.4] }, { values: [0, 1] }] }, 2), {
     model: null,
-    results: [Float32Array.of(0.6, 0.8), Float32Array.of(0, 1)],
+    content: { type: 'vectors', vectors: [Float32Array.of(0.6, 0.8), Float32Array.of(0, 1)] },
     usage: null,
   });
   const counted = { embeddings: [{ values: [1] }], usageMetadata: { promptTokenCount: 4 } };
@@ -32,6 +32,10 @@ feature('embeddings', 'are requested in one batch', () => {
 refused('token ids to embed', () => {
   const error = thrown(() => askVectors(wire, 'm', { input: ['a', [1]] }));
   assert.equal([error.code, error.param], ['INVALID_REQUEST', 'input[1]']);
+});
+
+refused('reranking', () => {
+  assert.is(wire.rerank, null);
 });
 
 test.run();

@@ -435,4 +435,8 @@ refused('token ids to embed', () => {
   assert.is(wire.embeddings, null);
 });
 
+refused('reranking', () => {
+  assert.is(wire.rerank, null);
+});
+
 test.run();

@@ -356,4 +356,8 @@ feature('token ids to embed', 'are sent as in Chat Completions', () => {
   assert.is(wire.embeddings, chatCompletions.embeddings);
 });
 
+feature('reranking', 'is that of Chat Completions', () => {
+  assert.is(wire.rerank, chatCompletions.rerank);
+});
+
 test.run();

@@ -1,8 +1,8 @@
 /** Exercises a Wire without a network: the requests that it builds, and how it reads recorded events. */
 import * as assert from 'uvu/assert';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
-import type { Wire, WireEvent, WireRequest, WholeAnswer } from '../../../src/backends/cloud/wire.ts';
-import { parseEmbedRequest } from '../../../src/protocol/embed.ts';
+import type { RerankApi, WholeAnswer, Wire, WireEvent, WireRequest } from '../../../src/backends/cloud/wire.ts';
+import { parseEmbedRequest, type VectorsEvent } from '../../../src/protocol/embed.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import { GenerateRequestSchema, type GenerateRequest } from '../../../src/protocol/generate.ts';
 import { parse } from '../../../src/protocol/validate.ts';
@@ -32,13 +32,19 @@ export function askVectors(wire: Wire, model: string, wish: object, quirks: Quir
 }
 
 /** Reads the answer to `count` inputs. */
-export function readVectors(wire: Wire, body: unknown, count = 1): WholeAnswer<Float32Array> {
+export function readVectors(wire: Wire, body: unknown, count = 1): WholeAnswer<VectorsEvent> {
   return embeddingsOf(wire).read(body, count);
 }
 
 function embeddingsOf({ embeddings }: Wire): NonNullable<Wire['embeddings']> {
   assert.ok(embeddings);
   return embeddings;
+}
+
+/** REQUIRES: the API reranks. */
+export function rerankOf({ rerank }: Wire): RerankApi {
+  assert.ok(rerank);
+  return rerank;
 }
 
 /** Request body as sent over the network. */

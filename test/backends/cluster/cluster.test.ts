@@ -6,11 +6,10 @@ import { ClusterBackend } from '../../../src/backends/cloud/cluster/cluster-back
 import { Collector } from '../../../src/protocol/collect.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../../src/protocol/generate.ts';
-import { rejection } from '../../support/errors.ts';
 import { startStopwatch } from '../../support/stopwatch.ts';
 import { waitFor } from '../../support/wait.ts';
 import { ask, chunk, provider } from '../cloud/cloud-support.ts';
-import { openAiVectors, vectorOf } from '../cloud/embedding-support.ts';
+import { lengthScores, openAiVectors, vectorOf } from '../cloud/embedding-support.ts';
 import { startUpstream, type Script, type Upstream } from '../cloud/upstream.ts';
 import { collect, context, failure } from '../conformance.ts';
 import { recorder, type LogLine } from '../local-support.ts';
@@ -214,8 +213,15 @@ test('embeddings are spread over the servers, and go on if one is broken', async
   for (let n = 0; n < 24; n += 1) assert.equal((await embed(String(n))).vectors, [vectorOf('a')]);
 });
 
-test('reranking is refused, with the name of the provider', async ({ backend }) => {
-  await rejection(() => backend.rerank(), 'INVALID_REQUEST', /reranking is not supported with providers yet/);
+test('reranking goes on if a server is broken', async ({ backend, servers }) => {
+  for (const server of servers)
+    server.script((turn) => (turn.request.method === 'GET' ? turn.json(200, {}) : lengthScores(turn)));
+  servers[0]?.script((turn) => turn.reset());
+  for (let n = 0; n < 12; n += 1) {
+    const asked = { ...context(), traceId: String(n) };
+    const request = { model: 'm', query: 'q', documents: ['a', 'bc'] };
+    assert.equal((await Collector.of(backend.rerank(request, asked))).scores, [1, 2]);
+  }
 });
 
 test.run();

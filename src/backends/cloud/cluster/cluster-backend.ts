@@ -14,9 +14,10 @@ import type { EmbedEvent, EmbedRequest } from '../../../protocol/embed.ts';
 import { SvcError, type ErrorCode } from '../../../protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest } from '../../../protocol/generate.ts';
 import type { ProviderRecord } from '../../../protocol/records.ts';
+import type { RerankEvent, RerankRequest } from '../../../protocol/rerank.ts';
 import type { Backend, GenerateContext } from '../../backend.ts';
 import { CloudBackend, type CloudBackendOptions } from '../cloud-backend.ts';
-import { refuseRaw, refuseRerank, refuseTokenize } from '../local-only.ts';
+import { refuseRaw, refuseTokenize } from '../local-only.ts';
 import type { Provider } from '../provider.ts';
 import { Runs } from '../runs.ts';
 import { Slots } from '../slots.ts';
@@ -68,8 +69,9 @@ export class ClusterBackend implements Backend {
     return this.#ask(context.traceId, context, (backend, inner) => backend.embed(request, inner));
   }
 
-  rerank(): never {
-    return refuseRerank(this.name);
+  /** As `embed`. */
+  rerank(request: RerankRequest, context: GenerateContext): Answer<RerankEvent> {
+    return this.#ask(context.traceId, context, (backend, inner) => backend.rerank(request, inner));
   }
 
   tokenize(): never {

@@ -1,10 +1,10 @@
 /** Splits embedding requests that are too long for a provider's API, and joins the answers. Pure. */
 import type { Collector } from '../../../protocol/collect.ts';
-import type { EmbedEvent, EmbedRequest } from '../../../protocol/embed.ts';
+import type { EmbedEvent, EmbedRequest, VectorsEvent } from '../../../protocol/embed.ts';
 import type { Usage } from '../../../protocol/generate.ts';
 import { invalid } from '../../../protocol/validate.ts';
 import { notTheApi } from '../answer.ts';
-import type { WholeAnswer, WholeApi } from '../wire.ts';
+import type { EmbeddingsApi, WholeAnswer } from '../wire.ts';
 
 /** The request as requests of at most `most` inputs, in order. */
 export function batchesOf(request: EmbedRequest, most: number): EmbedRequest[] {
@@ -20,14 +20,15 @@ export function batchesOf(request: EmbedRequest, most: number): EmbedRequest[] {
  * lengths, and INVALID_REQUEST if the provider has ignored the request's `dimensions`.
  */
 export function readBatch(
-  api: WholeApi<EmbedRequest, Float32Array>,
+  api: EmbeddingsApi,
   body: unknown,
   { input, dimensions }: EmbedRequest,
   length?: number,
-): WholeAnswer<Float32Array> {
+): WholeAnswer<VectorsEvent> {
   const answer = api.read(body, input.length);
-  const expected = length ?? answer.results[0]?.length ?? 0;
-  if (answer.results.some((vector) => vector.length !== expected)) throw notTheApi('vectors of several lengths');
+  const { vectors } = answer.content;
+  const expected = length ?? vectors[0]?.length ?? 0;
+  if (vectors.some((vector) => vector.length !== expected)) throw notTheApi('vectors of several lengths');
   if (dimensions === undefined || expected === dimensions) return answer;
   throw invalid('dimensions', `must be ${String(expected)}: this model of the provider has no other vectors`);
 }

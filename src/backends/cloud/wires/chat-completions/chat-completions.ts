@@ -7,6 +7,7 @@ import { openAiError } from '../../openai-error.ts';
 import type { Wire } from '../../wire.ts';
 import { openAiEmbeddings } from './openai-embeddings.ts';
 import { openAiHeaders } from './openai-headers.ts';
+import { rerank } from './rerank.ts';
 
 /** OpenAI's list is in `data`; Together sends a bare list. */
 const ModelsSchema = v.union([
@@ -29,6 +30,7 @@ export const chatCompletions: Wire = {
   }),
   reader: () => new ChatCompletionsReader(),
   embeddings: openAiEmbeddings,
+  rerank,
   error: openAiError,
   listModels: listOpenAiModels,
   readModels: readOpenAiModels,

@@ -6,7 +6,7 @@ import { LIMITS } from '../../../../protocol/limits.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { inOrder, readBody } from '../../answer.ts';
 import { toVector } from '../../embeddings/vectors.ts';
-import type { Wire } from '../../wire.ts';
+import type { EmbeddingsApi } from '../../wire.ts';
 import { openAiHeaders } from './openai-headers.ts';
 
 const AnswerSchema = v.object({
@@ -18,7 +18,7 @@ const AnswerSchema = v.object({
   usage: v.fallback(v.nullish(v.object({ prompt_tokens: v.pipe(v.number(), v.integer(), v.minValue(0)) }), null), null),
 });
 
-export const openAiEmbeddings: NonNullable<Wire['embeddings']> = {
+export const openAiEmbeddings: EmbeddingsApi = {
   inputs: LIMITS.embedInputs,
 
   request: (request, target) => ({
@@ -37,7 +37,7 @@ export const openAiEmbeddings: NonNullable<Wire['embeddings']> = {
     const { model, data, usage } = readBody(AnswerSchema, body);
     return {
       model,
-      results: inOrder(data, count).map(({ embedding }) => toVector(embedding)),
+      content: { type: 'vectors', vectors: inOrder(data, count).map(({ embedding }) => toVector(embedding)) },
       usage: usage && { input_tokens: usage.prompt_tokens, output_tokens: 0, cached_tokens: 0 },
     };
   },

@@ -4,7 +4,7 @@ import { given } from '../../../../protocol/given.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { checkCount, readBody } from '../../answer.ts';
 import { toVector } from '../../embeddings/vectors.ts';
-import type { Wire } from '../../wire.ts';
+import type { EmbeddingsApi } from '../../wire.ts';
 import { headers, resource } from './gemini-paths.ts';
 
 const AnswerSchema = v.object({
@@ -17,7 +17,7 @@ const AnswerSchema = v.object({
   ),
 });
 
-export const geminiEmbeddings: NonNullable<Wire['embeddings']> = {
+export const geminiEmbeddings: EmbeddingsApi = {
   /** The API's limit of a batch. */
   inputs: 100,
 
@@ -36,7 +36,7 @@ export const geminiEmbeddings: NonNullable<Wire['embeddings']> = {
     checkCount(embeddings, count);
     return {
       model: null,
-      results: embeddings.map(({ values }) => toVector(values)),
+      content: { type: 'vectors', vectors: embeddings.map(({ values }) => toVector(values)) },
       usage: usageMetadata && { input_tokens: usageMetadata.promptTokenCount, output_tokens: 0, cached_tokens: 0 },
     };
   },

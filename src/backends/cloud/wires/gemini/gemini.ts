@@ -26,6 +26,7 @@ export const gemini: Wire = {
   reader: () => new GeminiReader(),
 
   embeddings: geminiEmbeddings,
+  rerank: null,
 
   error: geminiError,
 

@@ -30,6 +30,7 @@ export const messages: Wire = {
   reader: () => new MessagesReader(),
 
   embeddings: null,
+  rerank: null,
 
   // Covers Anthropic's format too.
   error: openAiError,

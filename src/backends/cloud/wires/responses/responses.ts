@@ -2,6 +2,7 @@
 import { listOpenAiModels, readOpenAiModels } from '../chat-completions/chat-completions.ts';
 import { openAiEmbeddings } from '../chat-completions/openai-embeddings.ts';
 import { openAiHeaders } from '../chat-completions/openai-headers.ts';
+import { rerank } from '../chat-completions/rerank.ts';
 import { openAiError } from '../../openai-error.ts';
 import { responsesBody } from './responses-request.ts';
 import { ResponsesReader } from './responses-reader.ts';
@@ -15,6 +16,7 @@ export const responses: Wire = {
   }),
   reader: () => new ResponsesReader(),
   embeddings: openAiEmbeddings,
+  rerank,
   error: openAiError,
   listModels: listOpenAiModels,
   readModels: readOpenAiModels,
