@@ -208,18 +208,19 @@ export class Router {
   }
 
   /** Rejects with what the caller may not do. */
-  async #plan(kind: Outcome['kind'], request: RoutedRequest, caller: Caller): Promise<Plan> {
+  async #plan(kind: Kind, request: RoutedRequest, caller: Caller): Promise<Plan> {
     checkRoute(request.route, caller.scope);
-    const plan = within(await this.#decide(request, caller), caller.scope);
+    const plan = within(await this.#decide(kind, request, caller), caller.scope);
     // Tokens that are only counted are no usage.
     if (kind !== 'tokenizing') await this.#options.admitCaller?.(caller);
     return plan;
   }
 
-  async #decide(request: RoutedRequest, { limits }: Caller): Promise<Plan> {
+  async #decide(kind: Kind, request: RoutedRequest, { limits }: Caller): Promise<Plan> {
     const { policies, find = notFound } = this.#options;
-    if (limits?.models === undefined) return decide(request, this.#records(), policies?.());
-    return await decideWithin(limits.models, request, { providers: this.#records(), policies: policies?.(), find });
+    const providers = this.#records().map((record) => withDefaultFor(kind, record));
+    if (limits?.models === undefined) return decide(request, providers, policies?.());
+    return await decideWithin(limits.models, request, { providers, policies: policies?.(), find });
   }
 
   /** Health of every provider, derived from its answers. */
@@ -272,6 +273,12 @@ function answererOf(
     model: begun?.start.model ?? null,
     ...(sent === 0 ? {} : { cut: { input_tokens, output_tokens: sent } }),
   };
+}
+
+/** The record with the default model that a provider uses for this kind of request. */
+function withDefaultFor(kind: Kind, record: ProviderRecord): ProviderRecord {
+  if (kind === 'generation') return record;
+  return { ...record, default_model: kind === 'embedding' ? record.embedding_model : null };
 }
 
 function notFound(): Promise<never> {

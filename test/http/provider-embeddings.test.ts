@@ -47,7 +47,7 @@ test.before(async () => {
   const config = {
     providers: {
       near: at(near),
-      far: at(far),
+      far: { ...at(far), default_model: 'chats', embedding_model: 'm' },
       broken: at(near),
       metered: { ...at(near), tokens_per_day: 1 },
       goo: { kind: 'gemini', base_url: `${near.url}/v1beta` },
@@ -187,6 +187,20 @@ test('documents are ranked over HTTP and gRPC; fields that a provider lacks are 
   assert.not.match(broken.text, 'secret');
 });
 
+test("a provider's model for embeddings answers requests that name none, and is listed as one", async () => {
+  const route = 'provider:far';
+  const [, answers] = await counted(async () => {
+    assert.equal(await embed('default', { route } as object), expected());
+  });
+  assert.equal([answers, far.asked.at(-1)?.body.model], [1, 'm']);
+  const listed = (await client.models.list()).data as unknown as { id: string; capabilities: string[] }[];
+  const found = listed.filter(({ id }) => id.startsWith('far/')).map(({ id, capabilities }) => [id, capabilities]);
+  assert.equal(found, [
+    ['far/chats', ['chat']],
+    ['far/m', ['embedding']],
+  ]);
+});
+
 test('two thousand vectors of a thousand numbers arrive', async () => {
   const input = Array.from({ length: 2048 }, (_, index) => `text ${String(index)}`);
   const all = await embed('near/m', { input, dimensions: 1024 });
@@ -273,6 +287,12 @@ test('budgets, quotas and lists of models hold, and the ledger and the metrics c
   const used = await failureOf(APIError, embedAs('near/m'));
   assert.equal(used.status, 429);
   assert.match(used.message, /used up its quota/);
+  // Such a key may use the provider's default for chats, but no other model of it.
+  const chats = await addClient('chats', 'inference', { models: ['far/chats'] });
+  const nameless = { model: 'default', input: 'a', route: 'provider:far' };
+  assert.equal((await failureOf(APIError, chats.embeddings.create(nameless))).status, 404);
+  const embeds = await addClient('embeds', 'inference', { models: ['far/m'] });
+  assert.is((await embeds.embeddings.create(nameless)).data.length, 1);
   const local = await addClient('local', 'local', {});
   const forbidden = failureOf(APIError, local.embeddings.create({ model: 'near/m', input: 'a' }));
   assert.is((await forbidden).status, 403);

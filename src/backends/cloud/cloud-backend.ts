@@ -113,7 +113,7 @@ export class CloudBackend implements Backend {
   /** Yields nothing before the vectors of all inputs have come: until then another attempt may still answer. */
   async *embed(request: EmbedRequest, context: GenerateContext): AsyncGenerator<EmbedEvent, void, undefined> {
     const api = this.#wire.embeddings ?? refuseEmbeddings(this.name);
-    const model = this.#named(request, 'embeddings');
+    const model = request.model ?? this.#provider.embeddingModel ?? this.#nameless('embeddings');
     yield* this.#during(context, (inner) => this.#embed(api, request, model, inner));
   }
 
@@ -123,7 +123,7 @@ export class CloudBackend implements Backend {
     const call: Call<RerankEvent> = {
       operation: 'rerank',
       request: {},
-      model: this.#named(request, 'reranking'),
+      model: request.model ?? this.#nameless('reranking'),
       encode: (target) => api.request(request, target),
       decode: (reply, progress) => this.#atOnce(reply, progress, JSON_BODY_BYTES, read),
     };
@@ -156,7 +156,7 @@ export class CloudBackend implements Backend {
   }
 
   record(): ProviderRecord {
-    const { name, kind, endpoints, defaultModel, enabled, isDefaultCloud } = this.#provider;
+    const { name, kind, endpoints, defaultModel, embeddingModel, enabled, isDefaultCloud } = this.#provider;
     const credential = this.#provider.credential();
     const isUnconfigured = endpoints.length === 0 || (credential.source !== 'none' && !credential.present);
     return {
@@ -165,6 +165,7 @@ export class CloudBackend implements Backend {
       base_url: endpoints[0] ?? null,
       endpoints,
       default_model: defaultModel,
+      embedding_model: embeddingModel,
       credential,
       enabled,
       default_cloud: isDefaultCloud,
@@ -204,9 +205,7 @@ export class CloudBackend implements Backend {
     }
   }
 
-  /** The model of a request that is no prompt: the default model is for prompts. */
-  #named({ model }: { readonly model?: string }, what: 'embeddings' | 'reranking'): string {
-    if (model !== undefined) return model;
+  #nameless(what: 'embeddings' | 'reranking'): never {
     throw new SvcError('INVALID_REQUEST', `${this.name} has no default model for ${what}`, {
       param: 'model',
       hint: `name one of its models for ${what}: ${this.name}/MODEL`,

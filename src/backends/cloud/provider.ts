@@ -38,6 +38,8 @@ export interface Provider {
   /** Base URLs without trailing slash; more than one make a cluster. */
   readonly endpoints: readonly string[];
   readonly defaultModel: string | null;
+  /** Default model for embeddings. */
+  readonly embeddingModel: string | null;
   readonly quirks: Quirks;
   /** True if the endpoints come from the config: only then may they be on this machine or in a private network. */
   readonly isDeclared: boolean;
