@@ -21,6 +21,7 @@ const QuirksSchema = v.strictObject({
   unsupported: v.exactOptional(v.array(v.string())),
   stream_usage: v.exactOptional(v.boolean()),
   replay_reasoning: v.exactOptional(v.boolean()),
+  embedding_inputs: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1))),
   models_path: v.exactOptional(v.nullable(v.string())),
   headers: v.exactOptional(v.record(v.string(), v.string())),
 });

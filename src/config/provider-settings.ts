@@ -54,6 +54,8 @@ const ProviderSettingsSchema = v.pipe(
       v.pipe(text, v.regex(VARIABLE_NAME, 'must be the name of an environment variable, in capitals')),
     ),
     default_model: v.exactOptional(text),
+    /** Model of embedding requests that name none. */
+    embedding_model: v.exactOptional(text),
     enabled: v.exactOptional(flag, true),
     /** Maximum number of concurrent requests. */
     concurrency: v.exactOptional(wholeNumber(1, 100_000)),

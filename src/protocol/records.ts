@@ -301,6 +301,8 @@ export interface ProviderRecord {
   readonly base_url: string | null;
   readonly endpoints: readonly string[];
   readonly default_model: string | null;
+  /** Default model for embeddings. */
+  readonly embedding_model: string | null;
   readonly credential: {
     /** `memory`: given to the running daemon, lost when it exits. `none`: the provider needs no key. */
     readonly source: 'env' | 'file' | 'keyring' | 'memory' | 'none';

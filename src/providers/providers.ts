@@ -55,6 +55,7 @@ export function providerNamed(name: string, config: Config, keys: ProviderKeys):
     api: settings.api ?? (settings.kind === undefined ? entry?.api : undefined) ?? API_OF_KIND[kind],
     endpoints,
     defaultModel: settings.default_model ?? like?.default_model ?? null,
+    embeddingModel: settings.embedding_model ?? null,
     quirks: {
       ...like?.quirks,
       ...(settings.headers === undefined ? {} : { headers: { ...like?.quirks.headers, ...settings.headers } }),
@@ -95,6 +96,7 @@ export function recordOf(provider: Provider): ProviderRecord {
     base_url: provider.endpoints[0] ?? null,
     endpoints: provider.endpoints,
     default_model: provider.defaultModel,
+    embedding_model: provider.embeddingModel,
     credential,
     enabled: provider.enabled,
     default_cloud: provider.isDefaultCloud,

@@ -3,10 +3,9 @@
  * not exist: the same error as for an unknown name, so that a key cannot find out what there is.
  */
 import { SvcError } from '../protocol/errors.ts';
-import type { GenerateRequest } from '../protocol/generate.ts';
 import { lists, listsLocal } from '../protocol/keys.ts';
 import type { ModelRecord, ProviderRecord } from '../protocol/records.ts';
-import { decide, LOCAL, type Candidate, type Plan, type Policies } from './policy.ts';
+import { decide, LOCAL, type Candidate, type Plan, type Policies, type RoutedRequest } from './policy.ts';
 
 /** Finds a model of this machine as the local backend does. Absent name: the default. Rejects with MODEL_NOT_FOUND. */
 export type FindModel = (name: string | undefined) => Promise<Pick<ModelRecord, 'id' | 'aliases'>>;
@@ -20,7 +19,7 @@ interface World {
 /** Like `decide`, but limited to `models`. Also rejects with MODEL_NOT_FOUND. */
 export async function decideWithin(
   models: readonly string[],
-  request: Pick<GenerateRequest, 'model' | 'route' | 'fallback'>,
+  request: RoutedRequest,
   { providers, policies = {}, find }: World,
 ): Promise<Plan> {
   const { model, route } = request;

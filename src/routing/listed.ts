@@ -29,7 +29,7 @@ export function listModels(from: ListedFrom): ListedModel[] {
   const local = models
     .filter(({ id, state }) => state !== 'failed' && isLocalName(id, from))
     .map((record) => localModel(record, from));
-  const cloud = mayUseProviders ? providers.flatMap((provider) => providerModel(provider, from) ?? []) : [];
+  const cloud = mayUseProviders ? providers.flatMap((provider) => providerModels(provider, from)) : [];
   const named = Object.keys(policies).flatMap((name) => policyModel(name, from, mayUseProviders) ?? []);
   return [...local, ...cloud, ...named];
 }
@@ -62,22 +62,27 @@ function localFacts(record: ModelRecord, { defaults }: ListedFrom): Facts {
   };
 }
 
-/** The default model of a provider. null: it has none, or cannot be used. */
-function providerModel(provider: ProviderRecord, { policies }: ListedFrom): ListedModel | null {
-  const { name, default_model } = provider;
-  const id = `${name}/${String(default_model)}`;
-  if (name === LOCAL || default_model === null || !isUsable(provider) || Object.hasOwn(policies, id)) return null;
-  return { id, aliases: [], kind: 'provider', owner: name, default: false, ...PROVIDER_FACTS };
+/** The default models of a provider. Empty: it has none, or cannot be used. */
+function providerModels(provider: ProviderRecord, { policies }: ListedFrom): ListedModel[] {
+  const { name, default_model, embedding_model } = provider;
+  if (name === LOCAL || !isUsable(provider)) return [];
+  return [...new Set([default_model, embedding_model])].flatMap((model) => {
+    const id = `${name}/${String(model)}`;
+    if (model === null || Object.hasOwn(policies, id)) return [];
+    return [{ id, aliases: [], kind: 'provider', owner: name, default: false, ...providerFacts(provider, model) }];
+  });
 }
 
-/** Providers do not say what their models are capable of; every default model answers chats. */
-const PROVIDER_FACTS: Facts = {
-  created_at: UNKNOWN_DATE,
-  context_length: null,
-  capabilities: ['chat'],
-  capabilities_tried: false,
-  record: null,
-};
+/** Providers do not say what their models are capable of; every other model than the one for embeddings should chat. */
+function providerFacts({ embedding_model }: ProviderRecord, model: string): Facts {
+  return {
+    created_at: UNKNOWN_DATE,
+    context_length: null,
+    capabilities: [model === embedding_model ? 'embedding' : 'chat'],
+    capabilities_tried: false,
+    record: null,
+  };
+}
 
 /** null: no candidate can answer. */
 function policyModel(name: string, from: ListedFrom, mayUseProviders: boolean): ListedModel | null {
@@ -113,8 +118,9 @@ function candidateFacts({ provider, model }: Candidate, from: ListedFrom): Facts
     return record === undefined || record.state === 'failed' ? null : localFacts(record, from);
   }
   const record = from.providers.find(({ name }) => name === provider);
-  const isNamed = model !== undefined || record?.default_model !== null;
-  return record !== undefined && isNamed && isUsable(record) ? PROVIDER_FACTS : null;
+  if (record === undefined || !isUsable(record)) return null;
+  const name = model ?? record.default_model;
+  return name === null ? null : providerFacts(record, name);
 }
 
 function isUsable({ enabled, credential }: ProviderRecord): boolean {

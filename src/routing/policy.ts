@@ -36,6 +36,12 @@ export interface Plan {
   readonly fallbackOn: readonly FallbackCondition[];
 }
 
+/** The fields of a request that decide. */
+export interface RoutedRequest extends Pick<GenerateRequest, 'model' | 'route'> {
+  /** `same_model`: only to candidates whose model has the same name as the first one's. Default: true. */
+  readonly fallback?: boolean | 'same_model';
+}
+
 /** Name of the local backend; providers cannot have it. */
 export const LOCAL = 'local';
 /** Policy of requests without model and route. */
@@ -46,11 +52,7 @@ const EXPLICIT = 'provider:';
  * Throws INVALID_REQUEST for an invalid route, NOT_FOUND for an unknown provider, CONFIG_INVALID if no provider is
  * configured for the request.
  */
-export function decide(
-  request: Pick<GenerateRequest, 'model' | 'route' | 'fallback'>,
-  providers: readonly ProviderRecord[],
-  policies: Policies = {},
-): Plan {
+export function decide(request: RoutedRequest, providers: readonly ProviderRecord[], policies: Policies = {}): Plan {
   const { model, route, fallback = true } = request;
   if (route === undefined) {
     const name = model ?? DEFAULT_POLICY;
@@ -114,11 +116,15 @@ function to(requested: string, provider: string, model: string | undefined): Pla
   return { requested, candidates: [{ provider, model: inner }], fallbackOn: [] };
 }
 
-function byPolicy(name: string, policy: Policy, fallback: boolean): Plan {
+function byPolicy(name: string, policy: Policy, fallback: RoutedRequest['fallback']): Plan {
   const all = candidatesOf(policy);
+  const [first] = all;
+  const isSame = ({ model }: Candidate): boolean => model !== undefined && model === first?.model;
   return {
     requested: name === DEFAULT_POLICY ? 'default' : `policy:${name}`,
-    candidates: fallback ? all : all.slice(0, 1),
+    candidates: all.filter(
+      (each) => each === first || fallback === true || (fallback === 'same_model' && isSame(each)),
+    ),
     fallbackOn: policy.fallback_on,
   };
 }

@@ -26,7 +26,7 @@ import { AnswerTrace, type Kind } from './answer-trace.ts';
 import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
 import { PATIENCE_MS } from './circuit.ts';
 import { decideWithin, type FindModel } from './allow-list.ts';
-import { checkRoute, decide, within, type Plan, type Policies } from './policy.ts';
+import { checkRoute, decide, within, type Plan, type Policies, type RoutedRequest } from './policy.ts';
 
 /** Result of a request, for metrics and logs. */
 export interface Outcome {
@@ -119,15 +119,15 @@ export class Router {
   }
 
   embed(request: EmbedRequest, context: GenerateContext): AsyncGenerator<RouteEvent | EmbedEvent, void> {
-    // No fallback: vectors of different models are not comparable.
-    return this.#answer('embedding', { ...request, fallback: false }, context, (backend, model, inner) =>
+    // Vectors of different models are not comparable.
+    return this.#answer('embedding', { ...request, fallback: 'same_model' }, context, (backend, model, inner) =>
       backend.embed(withModel(request, model), inner),
     );
   }
 
   rerank(request: RerankRequest, context: GenerateContext): AsyncGenerator<RouteEvent | RerankEvent, void> {
-    // No fallback: clients compare the scores of several requests, or with a threshold of one model.
-    return this.#answer('reranking', { ...request, fallback: false }, context, (backend, model, inner) =>
+    // Clients compare the scores of several requests, or with a threshold of one model.
+    return this.#answer('reranking', { ...request, fallback: 'same_model' }, context, (backend, model, inner) =>
       backend.rerank(withModel(request, model), inner),
     );
   }
@@ -147,7 +147,7 @@ export class Router {
 
   async *#answer<Event extends AnswerEvent>(
     kind: Kind,
-    request: Pick<GenerateRequest, 'model' | 'route' | 'fallback' | 'timeout_ms'> & TracedRequest,
+    request: RoutedRequest & Pick<GenerateRequest, 'timeout_ms'> & TracedRequest,
     context: GenerateContext,
     ask: Trial<Event>['ask'],
   ): AsyncGenerator<RouteEvent | StartEvent | Event, void> {
@@ -208,18 +208,19 @@ export class Router {
   }
 
   /** Rejects with what the caller may not do. */
-  async #plan(kind: Outcome['kind'], request: Parameters<typeof decide>[0], caller: Caller): Promise<Plan> {
+  async #plan(kind: Kind, request: RoutedRequest, caller: Caller): Promise<Plan> {
     checkRoute(request.route, caller.scope);
-    const plan = within(await this.#decide(request, caller), caller.scope);
+    const plan = within(await this.#decide(kind, request, caller), caller.scope);
     // Tokens that are only counted are no usage.
     if (kind !== 'tokenizing') await this.#options.admitCaller?.(caller);
     return plan;
   }
 
-  async #decide(request: Parameters<typeof decide>[0], { limits }: Caller): Promise<Plan> {
+  async #decide(kind: Kind, request: RoutedRequest, { limits }: Caller): Promise<Plan> {
     const { policies, find = notFound } = this.#options;
-    if (limits?.models === undefined) return decide(request, this.#records(), policies?.());
-    return await decideWithin(limits.models, request, { providers: this.#records(), policies: policies?.(), find });
+    const providers = this.#records().map((record) => withDefaultFor(kind, record));
+    if (limits?.models === undefined) return decide(request, providers, policies?.());
+    return await decideWithin(limits.models, request, { providers, policies: policies?.(), find });
   }
 
   /** Health of every provider, derived from its answers. */
@@ -272,6 +273,12 @@ function answererOf(
     model: begun?.start.model ?? null,
     ...(sent === 0 ? {} : { cut: { input_tokens, output_tokens: sent } }),
   };
+}
+
+/** The record with the default model that a provider uses for this kind of request. */
+function withDefaultFor(kind: Kind, record: ProviderRecord): ProviderRecord {
+  if (kind === 'generation') return record;
+  return { ...record, default_model: kind === 'embedding' ? record.embedding_model : null };
 }
 
 function notFound(): Promise<never> {

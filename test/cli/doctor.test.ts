@@ -343,6 +343,7 @@ function provider(changes: Partial<ProviderRecord>): ProviderRecord {
     enabled: true,
     default_cloud: false,
     state: 'unknown',
+    embedding_model: null,
     last_checked_at: null,
     last_error: null,
     ...changes,

@@ -91,6 +91,7 @@ export const LOCAL: ProviderRecord = {
   enabled: true,
   default_cloud: false,
   state: 'healthy',
+  embedding_model: null,
   last_checked_at: null,
   last_error: null,
 };

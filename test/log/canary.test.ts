@@ -331,6 +331,11 @@ test('a provider key that is stored, sent and refused appears nowhere else', asy
       for (const text of [stdout, stderr])
         assert.not.ok(text.includes(KEY), `svc ${args.slice(0, 3).join(' ')}: ${text}`);
     }
+    const running = JSON.parse((await svc(['status', '--json'], options)).stdout) as StatusRecord;
+    const body = { model: 'mine/m', input: [PROMPT] };
+    const refused = await ask({ port: Number(running.http?.split(':').at(-1)) }, '/v1/embeddings', { body });
+    assert.is(refused.status, 502);
+    assert.not.ok(refused.text.includes(KEY), refused.text);
     assert.ok(seen.length > 3 && seen.every((header) => header === `Bearer ${KEY}`));
     const status = JSON.parse((await svc(['status', '--json'], options)).stdout) as StatusRecord;
     // The key is in no environment, not even in that of the daemon.

@@ -254,7 +254,10 @@ const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
   [HTTP_ROUTES.responses]: responsesBodies,
   [HTTP_ROUTES.responseInputTokens]: responsesBodies,
   [HTTP_ROUTES.responseCancel]: () => [{ id: TEXT }],
-  [HTTP_ROUTES.embeddings]: () => bodiesOver({ input: 'hi' }, [EmbedRequestSchema, EmbeddingsFieldsSchema]),
+  [HTTP_ROUTES.embeddings]: () =>
+    [{ input: 'hi' }, { input: TEXT, model: 'm', route: 'provider:mine' }].flatMap((start) =>
+      bodiesOver(start, [EmbedRequestSchema, EmbeddingsFieldsSchema]),
+    ),
   [HTTP_ROUTES.completions]: completionBodies,
   [HTTP_ROUTES.tokenize]: () => bodiesOver({ content: 'hi' }, [TokenizeSchema, TokenizeTextRequestSchema]),
   [HTTP_ROUTES.detokenize]: () => bodiesOver({ tokens: [1] }, [DetokenizeSchema, DetokenizeRequestSchema]),

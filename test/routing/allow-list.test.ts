@@ -19,6 +19,7 @@ function provider(name: string, default_model: string | null, more: Partial<Prov
     enabled: true,
     default_cloud: false,
     state: 'unknown',
+    embedding_model: null,
     last_checked_at: null,
     last_error: null,
     ...more,

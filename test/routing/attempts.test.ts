@@ -2,52 +2,20 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setImmediate } from 'node:timers/promises';
-import { Collector } from '../../src/protocol/collect.ts';
-import type { EmbedEvent } from '../../src/protocol/embed.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
 import type { Policies } from '../../src/routing/policy.ts';
-import { Router, type Outcome } from '../../src/routing/router.ts';
+import { Router } from '../../src/routing/router.ts';
 import { waitFor } from '../support/wait.ts';
-import {
-  aborted,
-  FINISH,
-  hello,
-  LOCAL,
-  measured,
-  scored,
-  ScriptedBackend,
-  START,
-  text,
-  type Script,
-} from '../http/scripted.ts';
-import { collect, context, failure, REQUEST } from './support.ts';
+import { aborted, FINISH, hello, ScriptedBackend, START, text, type Script } from '../http/scripted.ts';
+import { ALL, collect, context, failure, make, provider, REQUEST } from './support.ts';
 
 const TO_A: GenerateRequest = { ...REQUEST, route: 'provider:a' };
-const ALL: Policies = {
-  default: {
-    candidates: ['a/one', 'b'],
-    fallback_on: ['unavailable', 'overloaded', 'context_too_long', 'model_missing'],
-  },
-};
-
-const provider = (name: string, script: Script): ScriptedBackend =>
-  new ScriptedBackend(script, { ...LOCAL, name, kind: 'openai' });
 const fails = (error: () => SvcError): Script =>
   async function* () {
     throw error();
   };
 const broken = (): SvcError => new SvcError('PROVIDER_FAILED', 'broken');
-
-function make(policies: Policies, ...backends: ScriptedBackend[]): { router: Router; outcomes: Outcome[] } {
-  const outcomes: Outcome[] = [];
-  const router = new Router(new Map(backends.map((one) => [one.name, one])), { policies: () => policies });
-  router.observe((outcome) => {
-    outcomes.push(outcome);
-    return Promise.resolve();
-  });
-  return { router, outcomes };
-}
 
 function routeOf(events: readonly (RouteEvent | GenerateEvent)[]): RouteEvent['route'] {
   const [first] = events;
@@ -348,79 +316,6 @@ test('a provider that does not admit the request is not asked, and a fallback ma
   });
   assert.is(routeOf(await collect(router.route(REQUEST, context()))).chosen, 'b');
   assert.is(a.requests.length, 0);
-});
-
-test('embeddings use only the named model, without fallback', async () => {
-  const a = provider('a', hello);
-  const b = provider('b', hello);
-  const { router, outcomes } = make(ALL, a, b);
-  a.embedScript = async function* () {
-    throw new SvcError('CONTEXT_OVERFLOW', 'too long');
-  };
-  assert.is((await failure(router.embed({ input: ['x'] }, context()))).code, 'CONTEXT_OVERFLOW');
-  assert.equal([a.embedRequests, b.embedRequests], [[{ input: ['x'], model: 'one' }], []]);
-
-  a.embedScript = measured;
-  const events: EmbedEvent['type'][] = [];
-  for await (const event of router.embed({ input: ['x', 'yy'], route: 'provider:a' }, context()))
-    if (event.type !== 'route') events.push(event.type);
-  assert.equal(events, ['start', 'vectors', 'vectors', 'finish']);
-  assert.equal(
-    outcomes.map(({ kind, outcome }) => [kind, outcome]),
-    [
-      ['embedding', 'CONTEXT_OVERFLOW'],
-      ['embedding', 'ok'],
-    ],
-  );
-  assert.is(router.active + router.waiting, 0);
-});
-
-test('reranking uses only the named model, without fallback', async () => {
-  const a = provider('a', hello);
-  const b = provider('b', hello);
-  const { router, outcomes } = make(ALL, a, b);
-  const request = { query: 'x', documents: ['y', 'zz'] };
-  a.rerankScript = async function* () {
-    throw new SvcError('CONTEXT_OVERFLOW', 'too long');
-  };
-  assert.is((await failure(router.rerank(request, context()))).code, 'CONTEXT_OVERFLOW');
-  assert.equal([a.rerankRequests, b.rerankRequests], [[{ ...request, model: 'one' }], []]);
-
-  a.rerankScript = scored;
-  const { scores } = await Collector.of(router.rerank({ ...request, route: 'provider:a' }, context()));
-  assert.equal(scores, [1, 2]);
-  assert.equal(
-    outcomes.map(({ kind, outcome }) => [kind, outcome]),
-    [
-      ['reranking', 'CONTEXT_OVERFLOW'],
-      ['reranking', 'ok'],
-    ],
-  );
-  assert.is(router.active + router.waiting, 0);
-});
-
-test('tokenizing uses only the named model, without fallback', async () => {
-  const a = provider('a', hello);
-  const b = provider('b', hello);
-  const { router, outcomes } = make(ALL, a, b);
-  const { tokens } = await Collector.of(router.tokenize({ text: 'ab', route: 'provider:b' }, context()));
-  assert.equal(tokens.tokens, [97, 98]);
-  assert.equal((await Collector.of(router.detokenize({ tokens: [99] }, context()))).text, 'c');
-  a.tokenize = () => {
-    throw new SvcError('PROVIDER_FAILED', 'a has failed');
-  };
-  const failed = failure(router.tokenize({ messages: [], sampling: {}, stop: [] }, context()));
-  assert.is((await failed).code, 'PROVIDER_FAILED');
-  assert.equal([a.tokenizeRequests.length, b.tokenizeRequests.length], [0, 1]);
-  assert.equal(
-    outcomes.map(({ kind, outcome }) => [kind, outcome]),
-    [
-      ['tokenizing', 'ok'],
-      ['tokenizing', 'ok'],
-      ['tokenizing', 'PROVIDER_FAILED'],
-    ],
-  );
-  assert.is(router.active + router.waiting, 0);
 });
 
 test.run();

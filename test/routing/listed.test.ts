@@ -51,6 +51,25 @@ test('the default models of the providers that can be used', () => {
   assert.equal([found?.capabilities, found?.capabilities_tried], [['chat'], false]);
 });
 
+test("a provider's default model for embeddings is listed as one, and so is a policy of it", () => {
+  const providers = [
+    LOCAL,
+    provider('acme', { embedding_model: 'vectors' }),
+    provider('only', { default_model: null }),
+  ];
+  const policies = { vectors: policy('acme/vectors'), both: policy('acme/vectors', 'acme') };
+  const all = list({ providers, policies });
+  assert.equal(
+    all.filter(({ kind }) => kind !== 'local').map(({ id, capabilities }) => [id, capabilities]),
+    [
+      ['acme/big', ['chat']],
+      ['acme/vectors', ['embedding']],
+      ['vectors', ['embedding']],
+      ['both', []],
+    ],
+  );
+});
+
 test('a caller without providers sees none, nor policies that need them', () => {
   const providers = [LOCAL, provider('acme')];
   const policies = { mixed: policy('acme', 'local'), far: policy('acme') };

@@ -15,6 +15,7 @@ const provider = (name: string, more: Partial<ProviderRecord> = {}): ProviderRec
   enabled: true,
   default_cloud: false,
   state: 'unknown',
+  embedding_model: null,
   last_checked_at: null,
   last_error: null,
   ...more,

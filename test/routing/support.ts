@@ -1,8 +1,11 @@
-/** Helpers for router tests: requests and their outcome. */
+/** Helpers for router tests: requests and their outcome, and routers over scripted providers. */
 import type { GenerateContext } from '../../src/backends/backend.ts';
 import { CONTROL_CALLER } from '../../src/protocol/caller.ts';
 import type { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
+import type { Policies } from '../../src/routing/policy.ts';
+import { Router, type Outcome } from '../../src/routing/router.ts';
+import { LOCAL, ScriptedBackend, type Script } from '../http/scripted.ts';
 
 export const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], sampling: {}, stop: [] };
 
@@ -25,4 +28,26 @@ export async function failure(events: AsyncIterable<unknown>): Promise<SvcError>
     return error as SvcError;
   }
   throw new Error('it did not fail');
+}
+
+/** A policy of two providers that falls back on everything. */
+export const ALL: Policies = {
+  default: {
+    candidates: ['a/one', 'b'],
+    fallback_on: ['unavailable', 'overloaded', 'context_too_long', 'model_missing'],
+  },
+};
+
+export const provider = (name: string, script: Script): ScriptedBackend =>
+  new ScriptedBackend(script, { ...LOCAL, name, kind: 'openai' });
+
+/** A router over `backends`, and the outcomes that it reports. */
+export function make(policies: Policies, ...backends: ScriptedBackend[]): { router: Router; outcomes: Outcome[] } {
+  const outcomes: Outcome[] = [];
+  const router = new Router(new Map(backends.map((one) => [one.name, one])), { policies: () => policies });
+  router.observe((outcome) => {
+    outcomes.push(outcome);
+    return Promise.resolve();
+  });
+  return { router, outcomes };
 }

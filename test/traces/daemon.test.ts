@@ -8,6 +8,7 @@ import { Metadata } from '@grpc/grpc-js';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
+import { openAiVectors } from '../backends/cloud/embedding-support.ts';
 import { startUpstream, type Upstream } from '../backends/cloud/upstream.ts';
 import { connectTo, definitions, failureOf } from '../grpc/scripted.ts';
 import { read } from '../architecture/source-files.ts';
@@ -194,6 +195,34 @@ test('a provider gets the trace context; each attempt has a span', async ({ coll
   });
   const { traceparent, tracestate } = upstream.asked[before]!.headers;
   assert.equal([traceparent, tracestate], [`00-${trace}-${attempt!.spanId}-01`, 'other=1']);
+});
+
+test('embeddings of a provider: a server span, and one for each request to it', async ({
+  collector,
+  upstream,
+  port,
+}) => {
+  const trace = traceId('a');
+  upstream.script(openAiVectors);
+  const body = { model: 'm', route: 'provider:mine', input: ['a', 'bc'] };
+  assert.is((await ask({ port }, HTTP_ROUTES.embeddings, { body, headers: headersOf(trace) })).status, 200);
+  const span = await serverSpan(collector, trace);
+  const [attempt, ...others] = childrenOf(collector, span);
+  assert.equal(others, []);
+  for (const each of [span, attempt!]) {
+    assert.is(each.name, 'embeddings m');
+    const { attributes } = each;
+    assert.equal(
+      [
+        attributes['gen_ai.operation.name'],
+        attributes['gen_ai.response.model'],
+        attributes['gen_ai.usage.input_tokens'],
+      ],
+      ['embeddings', 'm-2026', 3],
+    );
+  }
+  assert.is(attempt?.kind, 3);
+  assert.match(upstream.asked.at(-1)?.headers['traceparent'] as string, trace);
 });
 
 test('retries and endpoints of a cluster are attempts of their own', async ({ collector, upstream, port }) => {

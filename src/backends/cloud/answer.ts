@@ -22,6 +22,20 @@ export function notTheApi(what: string): SvcError {
   return new SvcError('PROVIDER_FAILED', `invalid response from the provider: it sent ${what}`);
 }
 
+/** Sorts results by their `index` among the `count` inputs. Throws PROVIDER_FAILED unless there is one for each. */
+export function inOrder<Item extends { readonly index: number }>(items: readonly Item[], count: number): Item[] {
+  checkCount(items, count);
+  const sorted = [...items].sort((a, b) => a.index - b.index);
+  if (sorted.some(({ index }, at) => index !== at)) throw notTheApi('results that do not belong to the inputs');
+  return sorted;
+}
+
+/** Throws PROVIDER_FAILED unless there are `count` results. */
+export function checkCount(items: readonly unknown[], count: number): void {
+  if (items.length === count) return;
+  throw notTheApi(`${String(items.length)} results for ${String(count)} inputs`);
+}
+
 /** For a stream that ended without a finish: it is not a valid answer. */
 export function brokenOff(): SvcError {
   return new SvcError('PROVIDER_FAILED', 'the provider ended its answer before it was complete');

@@ -2,38 +2,50 @@
  * The span of one request to a provider: an HTTP client's span with the attributes of generative AI. A redirect belongs
  * to it; a retry, or another endpoint of a cluster, gets a span of its own.
  */
+import type { EmbedEvent } from '../../protocol/embed.ts';
 import type { SvcError } from '../../protocol/errors.ts';
-import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
+import type { GenerateEvent } from '../../protocol/generate.ts';
+import type { RerankEvent } from '../../protocol/rerank.ts';
 import {
   addFinish,
   nameModel,
   operationAttributes,
   providerAttributes,
   requestAttributes,
+  type Operation,
+  type TracedRequest,
 } from '../../protocol/traces/gen-ai.ts';
 import type { Span } from '../../protocol/traces/span.ts';
 
-const OPERATION = 'chat';
+/** Events of an answer of any kind. */
+export type AnswerEvent = GenerateEvent | EmbedEvent | RerankEvent;
+
+export interface Attempted {
+  readonly operation: Operation;
+  readonly request: TracedRequest;
+  readonly provider: string;
+  readonly model: string;
+  /** Base URL of the provider. */
+  readonly endpoint: string;
+}
 
 export class AttemptSpan {
   readonly #span: Span | null;
+  readonly #operation: Operation;
   readonly #model: string;
 
-  /** `parent`: the span of the received request. `endpoint`: base URL of the provider. */
-  constructor(
-    parent: Span | undefined,
-    request: GenerateRequest,
-    { provider, model, endpoint }: { readonly provider: string; readonly model: string; readonly endpoint: string },
-  ) {
+  /** `parent`: the span of the received request. */
+  constructor(parent: Span | undefined, { operation, request, provider, model, endpoint }: Attempted) {
+    this.#operation = operation;
     this.#model = model;
     const attributes = {
-      ...operationAttributes(OPERATION),
+      ...operationAttributes(operation),
       ...providerAttributes(provider),
       ...requestAttributes(request),
       'http.request.method': 'POST',
       ...serverOf(endpoint),
     };
-    this.#span = parent?.child(OPERATION, 'client', attributes) ?? null;
+    this.#span = parent?.child(operation, 'client', attributes) ?? null;
   }
 
   /** Headers of the request to the provider. */
@@ -46,10 +58,10 @@ export class AttemptSpan {
     this.#span?.set({ 'http.response.status_code': status });
   }
 
-  note(event: GenerateEvent): void {
+  note(event: AnswerEvent): void {
     if (this.#span === null) return;
-    if (event.type === 'start') nameModel(this.#span, OPERATION, event.model, this.#model);
-    else if (event.type === 'finish') addFinish(this.#span, OPERATION, event);
+    if (event.type === 'start') nameModel(this.#span, this.#operation, event.model, this.#model);
+    else if (event.type === 'finish') addFinish(this.#span, this.#operation, event);
   }
 
   /** Idempotent. */

@@ -4,21 +4,29 @@
  *   generate ──► wire.request ──► slots ──► transport ──► provider
  *            ◄── answer ◄── wire.reader ◄── event-stream ◄┘
  *
+ * Embeddings and reranking go the same way, with an answer that is one JSON body; a long list of inputs to embed needs
+ * several requests.
+ *
  * Back-pressure: the body is read only as fast as the caller pulls, so a slow caller slows the provider through the
  * socket. A request is sent once; routing decides on retries and fallback. Errors quote the provider's message, with
  * the key removed; it is never logged.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../log/log.ts';
+import { Collector } from '../../protocol/collect.ts';
+import type { EmbedEvent, EmbedRequest, VectorsEvent } from '../../protocol/embed.ts';
 import { SvcError, type ErrorCode } from '../../protocol/errors.ts';
-import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
+import type { FinishEvent, GenerateEvent, GenerateRequest, StartEvent } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
 import type { ProviderRecord, ProviderState } from '../../protocol/records.ts';
 import { parsedJson } from '../../protocol/foreign-text.ts';
+import type { RerankEvent, RerankRequest, ScoresEvent } from '../../protocol/rerank.ts';
+import type { Operation, TracedRequest } from '../../protocol/traces/gen-ai.ts';
 import { abortable } from '../abortable.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
-import { AttemptSpan } from './attempt-span.ts';
-import { EventStream } from './event-stream.ts';
+import { notTheApi } from './answer.ts';
+import { AttemptSpan, type AnswerEvent } from './attempt-span.ts';
+import { batchesOf, joined, readBatch } from './embeddings/batches.ts';
+import { answerBytes } from './embeddings/vectors.ts';
 import { refuseEmbeddings, refuseRaw, refuseRerank, refuseTokenize } from './local-only.ts';
 import { Progress } from './progress.ts';
 import type { Provider } from './provider.ts';
@@ -26,8 +34,9 @@ import { retryAdvice, toSvcError } from './provider-error.ts';
 import { readText } from './reply-text.ts';
 import { Runs } from './runs.ts';
 import { Slots } from './slots.ts';
+import { readStream } from './stream-reading.ts';
 import { Transport, type Reply } from './transport.ts';
-import type { Wire, WireEvent, WireReader } from './wire.ts';
+import type { EmbeddingsApi, WholeAnswer, Wire, WireReader, WireRequest, WireTarget } from './wire.ts';
 import { wireOf } from './wires.ts';
 
 export interface CloudBackendOptions {
@@ -39,9 +48,16 @@ const ERROR_BODY_BYTES = 1024 * 1024;
 /** Some providers list a thousand models with a page of text each. */
 const JSON_BODY_BYTES = 16 * 1024 * 1024;
 const MODEL_PAGES = 100;
-/** Wait for usage after the finish reason, and for the end of the stream after `[DONE]`. */
-const FINISH_GRACE_MS = 2000;
-const DONE_GRACE_MS = 500;
+
+/** One request to the provider. */
+interface Call<Event> {
+  readonly operation: Operation;
+  readonly request: TracedRequest;
+  readonly model: string;
+  encode(target: WireTarget): WireRequest;
+  /** Yields the events of a reply with a status of 2xx. */
+  decode(reply: Reply, progress: Progress): AsyncIterable<Event>;
+}
 
 export class CloudBackend implements Backend {
   readonly #provider: Provider;
@@ -84,20 +100,34 @@ export class CloudBackend implements Backend {
         hint: 'omit truncate, or use a local model: --local, "route": "local"',
       });
     }
-    const run = this.#begin(context.signal);
-    try {
-      yield* this.#answer(request, model, { ...context, signal: run.signal });
-    } finally {
-      run.end();
-    }
+    const call: Call<GenerateEvent> = {
+      operation: 'chat',
+      request,
+      model,
+      encode: (target) => this.#wire.request(request, target),
+      decode: (reply, progress) => this.#events(reply, progress),
+    };
+    yield* this.#during(context, (inner) => this.#ask(call, inner));
   }
 
-  embed(): never {
-    return refuseEmbeddings(this.name);
+  /** Yields nothing before the vectors of all inputs have come: until then another attempt may still answer. */
+  async *embed(request: EmbedRequest, context: GenerateContext): AsyncGenerator<EmbedEvent, void, undefined> {
+    const api = this.#wire.embeddings ?? refuseEmbeddings(this.name);
+    const model = request.model ?? this.#provider.embeddingModel ?? this.#nameless('embeddings');
+    yield* this.#during(context, (inner) => this.#embed(api, request, model, inner));
   }
 
-  rerank(): never {
-    return refuseRerank(this.name);
+  async *rerank(request: RerankRequest, context: GenerateContext): AsyncGenerator<RerankEvent, void, undefined> {
+    const api = this.#wire.rerank ?? refuseRerank(this.name);
+    const read = (body: unknown): WholeAnswer<ScoresEvent> => api.read(body, request.documents.length);
+    const call: Call<RerankEvent> = {
+      operation: 'rerank',
+      request: {},
+      model: request.model ?? this.#nameless('reranking'),
+      encode: (target) => api.request(request, target),
+      decode: (reply, progress) => this.#atOnce(reply, progress, JSON_BODY_BYTES, read),
+    };
+    yield* this.#during(context, (inner) => this.#ask(call, inner));
   }
 
   tokenize(): never {
@@ -126,7 +156,7 @@ export class CloudBackend implements Backend {
   }
 
   record(): ProviderRecord {
-    const { name, kind, endpoints, defaultModel, enabled, isDefaultCloud } = this.#provider;
+    const { name, kind, endpoints, defaultModel, embeddingModel, enabled, isDefaultCloud } = this.#provider;
     const credential = this.#provider.credential();
     const isUnconfigured = endpoints.length === 0 || (credential.source !== 'none' && !credential.present);
     return {
@@ -135,6 +165,7 @@ export class CloudBackend implements Backend {
       base_url: endpoints[0] ?? null,
       endpoints,
       default_model: defaultModel,
+      embedding_model: embeddingModel,
       credential,
       enabled,
       default_cloud: isDefaultCloud,
@@ -161,23 +192,66 @@ export class CloudBackend implements Backend {
     return this.#runs.begin(signal);
   }
 
-  async *#answer(
-    request: GenerateRequest,
+  /** Counts `work` as one request in flight. */
+  async *#during<Event>(
+    context: GenerateContext,
+    work: (context: GenerateContext) => AsyncIterable<Event>,
+  ): AsyncGenerator<Event, void, undefined> {
+    const run = this.#begin(context.signal);
+    try {
+      yield* work({ ...context, signal: run.signal });
+    } finally {
+      run.end();
+    }
+  }
+
+  #nameless(what: 'embeddings' | 'reranking'): never {
+    throw new SvcError('INVALID_REQUEST', `${this.name} has no default model for ${what}`, {
+      param: 'model',
+      hint: `name one of its models for ${what}: ${this.name}/MODEL`,
+    });
+  }
+
+  async *#embed(
+    api: EmbeddingsApi,
+    request: EmbedRequest,
     model: string,
+    context: GenerateContext,
+  ): AsyncGenerator<EmbedEvent, void, undefined> {
+    const answers: Collector[] = [];
+    for (const batch of batchesOf(request, this.#provider.quirks.embedding_inputs ?? api.inputs)) {
+      const length = answers[0]?.vectors[0]?.length;
+      const read = (body: unknown): WholeAnswer<VectorsEvent> => readBatch(api, body, batch, length);
+      const call: Call<EmbedEvent> = {
+        operation: 'embeddings',
+        request: {},
+        model,
+        encode: (target) => api.request(batch, target),
+        decode: (reply, progress) => this.#atOnce(reply, progress, answerBytes(batch.input.length), read),
+      };
+      answers.push(await Collector.of(this.#ask(call, context)));
+    }
+    yield* joined(answers);
+  }
+
+  /** Sends one request to the provider and yields the events of its answer. */
+  async *#ask<Event extends AnswerEvent>(
+    { operation, request, model, encode, decode }: Call<Event>,
     { signal, arrivedAt, traceId, span: parent }: GenerateContext,
-  ): AsyncGenerator<GenerateEvent, void, undefined> {
+  ): AsyncGenerator<Event, void, undefined> {
     const { quirks, endpoints } = this.#provider;
     const key = await this.#key(signal);
-    const asked = this.#wire.request(request, { model, key, quirks });
+    const asked = encode({ model, key, quirks });
     const release = await this.#slots.acquire(signal);
     const progress = new Progress(this.name, model, { arrivedAt, startedAt: performance.now() });
-    const span = new AttemptSpan(parent, request, { provider: this.name, model, endpoint: endpoints[0] ?? '' });
+    const endpoint = endpoints[0] ?? '';
+    const span = new AttemptSpan(parent, { operation, request, provider: this.name, model, endpoint });
     let reply: Reply | undefined;
     try {
       reply = await this.#transport.send(asked, { signal, hasKey: key !== null, traceId, trace: span.headers() });
       span.answered(reply.status);
       await this.#refuse(reply, traceId);
-      for await (const event of this.#events(reply, progress)) {
+      for await (const event of decode(reply, progress)) {
         span.note(event);
         yield event;
       }
@@ -196,9 +270,21 @@ export class CloudBackend implements Backend {
   async *#events(reply: Reply, progress: Progress): AsyncGenerator<GenerateEvent, void, undefined> {
     const reader = this.#wire.reader(this.#provider.quirks);
     if (isJson(reply)) yield* this.#whole(reply, reader, progress);
-    else for await (const events of read(reply, reader, progress)) yield* progress.take(events);
+    else for await (const events of readStream(reply, reader, progress)) yield* progress.take(events);
     this.#note(null);
     yield* progress.end();
+  }
+
+  /** Events of an answer that is one JSON body. */
+  async *#atOnce<Content>(
+    reply: Reply,
+    progress: Progress,
+    limit: number,
+    read: (body: unknown) => WholeAnswer<Content>,
+  ): AsyncGenerator<StartEvent | Content | FinishEvent, void, undefined> {
+    const answer = read(await this.#body(reply, limit));
+    this.#note(null);
+    yield* progress.whole(answer);
   }
 
   /** A response that is not a stream: an error, or a whole answer from a server without streaming. */
@@ -208,6 +294,16 @@ export class CloudBackend implements Backend {
     if (error !== null) throw toSvcError(error, null);
     yield* progress.take(reader.read({ name: '', data: text }));
     yield* progress.take(reader.end());
+  }
+
+  /** The JSON of a reply. Throws the error in it, or PROVIDER_FAILED for one of `limit` bytes or more. */
+  async #body(reply: Reply, limit: number): Promise<unknown> {
+    const text = await readText(reply, limit);
+    if (text.length >= limit) throw notTheApi(`more than ${String(limit)} bytes`);
+    const body = parsedJson(text);
+    const error = this.#wire.error(body);
+    if (error !== null) throw toSvcError(error, null);
+    return body;
   }
 
   async #modelPage(
@@ -225,10 +321,7 @@ export class CloudBackend implements Backend {
     try {
       reply = await this.#transport.send(asked, { signal, hasKey: key !== null, traceId: null });
       await this.#refuse(reply, null);
-      const body = parsedJson(await readText(reply, JSON_BODY_BYTES));
-      const error = this.#wire.error(body);
-      if (error !== null) throw toSvcError(error, null);
-      const page = this.#wire.readModels(body);
+      const page = this.#wire.readModels(await this.#body(reply, JSON_BODY_BYTES));
       this.#note(null);
       return page;
     } catch (error) {
@@ -302,40 +395,6 @@ export class CloudBackend implements Backend {
     this.#lastError = isIll ? error.message : null;
     this.#checkedAt = new Date().toISOString();
   }
-}
-
-/** Yields the events of each server-sent event. Reads to the end, so that the connection can be reused. */
-async function* read(
-  reply: Reply,
-  reader: WireReader,
-  progress: Progress,
-): AsyncGenerator<readonly WireEvent[], void, undefined> {
-  const stream = new EventStream();
-  const pieces = reply.body.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, undefined>;
-  let graceMs: number | null = null;
-  for (let isOver = false; !isOver;) {
-    const piece = await nextPiece(pieces, reply, graceMs);
-    isOver = piece === null;
-    for (const event of piece === null ? stream.end() : stream.push(piece)) {
-      if (event.data === '[DONE]') graceMs = DONE_GRACE_MS;
-      else if (graceMs !== DONE_GRACE_MS) yield reader.read(event);
-    }
-    if (progress.isFinished) graceMs ??= FINISH_GRACE_MS;
-  }
-  yield reader.end();
-}
-
-/** null: the end. With a grace period, a timeout or a broken connection counts as the end too. */
-async function nextPiece(
-  pieces: AsyncIterator<Buffer, undefined>,
-  reply: Reply,
-  graceMs: number | null,
-): Promise<Buffer | null> {
-  const next = pieces.next().then(({ value }) => value ?? null);
-  if (graceMs !== null) return Promise.race([next.catch(() => null), sleep(graceMs, null, { ref: false })]);
-  return next.catch((error: unknown) => {
-    throw reply.failure(error);
-  });
 }
 
 function isJson(reply: Reply): boolean {

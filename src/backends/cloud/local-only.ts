@@ -1,17 +1,17 @@
-/** What is supported only with local models. */
+/** What is supported only with local models, or not by every API. */
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateRequest } from '../../protocol/generate.ts';
 
 export function refuseEmbeddings(provider: string): never {
-  throw new SvcError('INVALID_REQUEST', `${provider}: embeddings are not supported with providers yet`, {
-    hint: 'use a local embedding model: svc model list',
+  throw new SvcError('INVALID_REQUEST', `${provider}: its API has no embeddings`, {
+    hint: 'use another provider, or a local embedding model: svc model list',
     param: 'model',
   });
 }
 
 export function refuseRerank(provider: string): never {
-  throw new SvcError('INVALID_REQUEST', `${provider}: reranking is not supported with providers yet`, {
-    hint: 'use a local reranking model: svc model list',
+  throw new SvcError('INVALID_REQUEST', `${provider}: its API has no reranking`, {
+    hint: 'use another provider, or a local reranking model: svc model list',
     param: 'model',
   });
 }

@@ -1,8 +1,8 @@
 /** State of one answer from a provider: converts its events to ours and measures its timings. */
-import type { FinishEvent, FinishReason, GenerateEvent, Usage } from '../../protocol/generate.ts';
+import type { FinishEvent, FinishReason, GenerateEvent, StartEvent, Usage } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
 import { LIMITS } from '../../protocol/limits.ts';
-import type { WireEvent } from './wire.ts';
+import type { WholeAnswer, WireEvent } from './wire.ts';
 
 export class Progress {
   readonly #provider: string;
@@ -37,7 +37,7 @@ export class Progress {
     for (const event of events) {
       switch (event.type) {
         case 'started':
-          if (event.model !== '' && event.model.length <= LIMITS.modelNameLength) this.#model = event.model;
+          this.#named(event.model);
           break;
         case 'usage':
           this.#usage = event.usage;
@@ -62,7 +62,25 @@ export class Progress {
     yield this.#finish(this.#reason ?? 'stop');
   }
 
-  *#announce(): Generator<GenerateEvent, void, undefined> {
+  /** Events of an answer that has come as a whole. */
+  *whole<Content>({
+    model,
+    content,
+    usage,
+  }: WholeAnswer<Content>): Generator<StartEvent | Content | FinishEvent, void, undefined> {
+    this.#named(model ?? '');
+    this.#usage = usage;
+    this.#firstAt = this.#lastAt = performance.now();
+    yield* this.#announce();
+    yield content;
+    yield this.#finish('stop');
+  }
+
+  #named(model: string): void {
+    if (model !== '' && model.length <= LIMITS.modelNameLength) this.#model = model;
+  }
+
+  *#announce(): Generator<StartEvent, void, undefined> {
     if (this.#isAnnounced) return;
     this.#isAnnounced = true;
     yield { type: 'start', model: this.#model, provider: this.#provider };

@@ -23,6 +23,8 @@ export interface Quirks {
   readonly stream_usage?: boolean;
   /** Reasoning must be sent back with the tool calls that followed it. */
   readonly replay_reasoning?: boolean;
+  /** Maximum inputs of an embedding request, if fewer than in the API. Longer lists are sent in several requests. */
+  readonly embedding_inputs?: number;
   /** Path of the model list below the base URL; null: no list. Absent: the API's default. */
   readonly models_path?: string | null;
   /** Headers of every request, for example `anthropic-version`. Never a key. */
@@ -36,6 +38,8 @@ export interface Provider {
   /** Base URLs without trailing slash; more than one make a cluster. */
   readonly endpoints: readonly string[];
   readonly defaultModel: string | null;
+  /** Default model for embeddings. */
+  readonly embeddingModel: string | null;
   readonly quirks: Quirks;
   /** True if the endpoints come from the config: only then may they be on this machine or in a private network. */
   readonly isDeclared: boolean;

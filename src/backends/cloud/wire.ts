@@ -3,6 +3,7 @@
  * in. One implementation per API (chat-completions.ts, responses.ts, messages.ts, gemini.ts); cloud-backend.ts sends
  * and receives.
  */
+import type { EmbedRequest, VectorsEvent } from '../../protocol/embed.ts';
 import type {
   FinishReason,
   GenerateRequest,
@@ -11,6 +12,7 @@ import type {
   ToolCallEvent,
   Usage,
 } from '../../protocol/generate.ts';
+import type { RerankRequest, ScoresEvent } from '../../protocol/rerank.ts';
 import type { Quirks } from './provider.ts';
 
 export interface WireRequest {
@@ -65,10 +67,40 @@ export interface WireError {
   readonly code: string | null;
 }
 
+/** An answer that is one JSON body. */
+export interface WholeAnswer<Content> {
+  /** The model that answers. null: the server does not report it. */
+  readonly model: string | null;
+  /** A result for each input, in the order of the inputs. */
+  readonly content: Content;
+  /** null: the server does not report it. */
+  readonly usage: Usage | null;
+}
+
+/** A part of an API whose requests have a list of inputs and are answered at once, with a result for each. */
+export interface WholeApi<Request, Content> {
+  /** Throws INVALID_REQUEST, with `param`, for what the API does not support. */
+  request(request: Request, target: WireTarget): WireRequest;
+  /** `count`: number of inputs. Throws PROVIDER_FAILED for another number of results, or data that violates the API. */
+  read(body: unknown, count: number): WholeAnswer<Content>;
+}
+
+/** The vectors are as `toVector` makes them. */
+export interface EmbeddingsApi extends WholeApi<EmbedRequest, VectorsEvent> {
+  /** Maximum number of inputs of one request. */
+  readonly inputs: number;
+}
+
+export type RerankApi = WholeApi<RerankRequest, ScoresEvent>;
+
 export interface Wire {
   /** Always requests a stream. Throws INVALID_REQUEST, with `param`, for a parameter that the API does not support. */
   request(request: GenerateRequest, target: WireTarget): WireRequest;
   reader(quirks: Quirks): WireReader;
+  /** null: the API has no embeddings. */
+  readonly embeddings: EmbeddingsApi | null;
+  /** null: the API does not rerank. */
+  readonly rerank: RerankApi | null;
   /** Error in a body that is not a stream (status other than 2xx, or JSON instead of a stream). null: none found. */
   error(body: unknown): WireError | null;
   /** Requests one page of the model list. `after`: cursor from the page before. null: this server has no list. */

@@ -221,6 +221,7 @@ export class LocalBackend implements Backend {
       base_url: null,
       endpoints: [],
       default_model: this.#defaultModel,
+      embedding_model: null,
       credential: { source: 'none', name: null, present: false },
       enabled: true,
       default_cloud: false,

@@ -301,13 +301,4 @@ test('tokens and raw prompts are refused, with the name of the provider', async 
   assert.equal(upstream.asked, []);
 });
 
-test('embeddings and reranking are refused, with the name of the provider', async ({ open, upstream }) => {
-  const { backend } = open();
-  for (const act of [() => backend.embed(), () => backend.rerank()]) {
-    const { param } = await rejection(act, 'INVALID_REQUEST', /^acme: (embeddings are|reranking is) not supported/);
-    assert.is(param, 'model');
-  }
-  assert.equal(upstream.asked, []);
-});
-
 test.run();

@@ -17,6 +17,7 @@ export function provider(url: string, changes: Partial<Provider> = {}): Provider
     api: 'chat_completions',
     endpoints: [url],
     defaultModel: 'small',
+    embeddingModel: null,
     quirks: {},
     isDeclared: true,
     concurrency: null,

@@ -45,6 +45,9 @@ export const FEATURES = [
   'errors in the stream',
   'interrupted answers',
   'list of models',
+  'embeddings',
+  'token ids to embed',
+  'reranking',
 ] as const;
 export type Feature = (typeof FEATURES)[number];
 

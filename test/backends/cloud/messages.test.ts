@@ -427,4 +427,16 @@ test('a server may have its own path for the model list, or no list', () => {
   assert.is(thrown(() => wire.readModels({ models: [] })).code, 'PROVIDER_FAILED');
 });
 
+refused('embeddings', () => {
+  assert.is(wire.embeddings, null);
+});
+
+refused('token ids to embed', () => {
+  assert.is(wire.embeddings, null);
+});
+
+refused('reranking', () => {
+  assert.is(wire.rerank, null);
+});
+
 test.run();

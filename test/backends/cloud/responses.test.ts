@@ -2,6 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
+import { chatCompletions } from '../../../src/backends/cloud/wires/chat-completions/chat-completions.ts';
 import { responses as wire } from '../../../src/backends/cloud/wires/responses/responses.ts';
 import { featuresOf, LOCAL_SAMPLING } from './features.ts';
 import { MODELS_PAGE } from './recorded-chat-completions.ts';
@@ -345,6 +346,18 @@ feature('list of models', 'is read as in Chat Completions', () => {
     body: null,
   });
   assert.equal(wire.readModels(MODELS_PAGE), { models: ['gpt-6.1-terra', 'openai/gpt-oss-120b'], after: null });
+});
+
+feature('embeddings', 'are those of Chat Completions', () => {
+  assert.is(wire.embeddings, chatCompletions.embeddings);
+});
+
+feature('token ids to embed', 'are sent as in Chat Completions', () => {
+  assert.is(wire.embeddings, chatCompletions.embeddings);
+});
+
+feature('reranking', 'is that of Chat Completions', () => {
+  assert.is(wire.rerank, chatCompletions.rerank);
 });
 
 test.run();

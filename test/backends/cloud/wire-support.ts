@@ -1,7 +1,8 @@
 /** Exercises a Wire without a network: the requests that it builds, and how it reads recorded events. */
 import * as assert from 'uvu/assert';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
-import type { Wire, WireEvent, WireRequest } from '../../../src/backends/cloud/wire.ts';
+import type { RerankApi, WholeAnswer, Wire, WireEvent, WireRequest } from '../../../src/backends/cloud/wire.ts';
+import { parseEmbedRequest, type VectorsEvent } from '../../../src/protocol/embed.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import { GenerateRequestSchema, type GenerateRequest } from '../../../src/protocol/generate.ts';
 import { parse } from '../../../src/protocol/validate.ts';
@@ -23,6 +24,27 @@ type Wish = Partial<Record<keyof GenerateRequest, unknown>>;
 export function ask(wire: Wire, model: string, wish: Wish, quirks: Quirks = {}): WireRequest {
   const request = parse(GenerateRequestSchema, { messages: [USER], ...wish });
   return wire.request(request, { model, key: KEY, quirks });
+}
+
+/** A request for vectors. REQUIRES: the API has embeddings. */
+export function askVectors(wire: Wire, model: string, wish: object, quirks: Quirks = {}): WireRequest {
+  return embeddingsOf(wire).request(parseEmbedRequest({ input: ['a'], ...wish }), { model, key: KEY, quirks });
+}
+
+/** Reads the answer to `count` inputs. */
+export function readVectors(wire: Wire, body: unknown, count = 1): WholeAnswer<VectorsEvent> {
+  return embeddingsOf(wire).read(body, count);
+}
+
+function embeddingsOf({ embeddings }: Wire): NonNullable<Wire['embeddings']> {
+  assert.ok(embeddings);
+  return embeddings;
+}
+
+/** REQUIRES: the API reranks. */
+export function rerankOf({ rerank }: Wire): RerankApi {
+  assert.ok(rerank);
+  return rerank;
 }
 
 /** Request body as sent over the network. */

@@ -3,12 +3,13 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ClusterBackend } from '../../../src/backends/cloud/cluster/cluster-backend.ts';
+import { Collector } from '../../../src/protocol/collect.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../../src/protocol/generate.ts';
-import { rejection } from '../../support/errors.ts';
 import { startStopwatch } from '../../support/stopwatch.ts';
 import { waitFor } from '../../support/wait.ts';
 import { ask, chunk, provider } from '../cloud/cloud-support.ts';
+import { lengthScores, openAiVectors, vectorOf } from '../cloud/embedding-support.ts';
 import { startUpstream, type Script, type Upstream } from '../cloud/upstream.ts';
 import { collect, context, failure } from '../conformance.ts';
 import { recorder, type LogLine } from '../local-support.ts';
@@ -199,8 +200,28 @@ test('a server that is busy with requests of other clients gets fewer', async ({
   await waitFor('the load to be seen', async () => (await asking(backend, 'hello')) !== home);
 });
 
-test('reranking is refused, with the name of the provider', async ({ backend }) => {
-  await rejection(() => backend.rerank(), 'INVALID_REQUEST', /reranking is not supported with providers yet/);
+test('embeddings are spread over the servers, and go on if one is broken', async ({ backend, servers }) => {
+  for (const server of servers)
+    server.script((turn) => (turn.request.method === 'GET' ? turn.json(200, {}) : openAiVectors(turn)));
+  const embed = async (traceId: string): Promise<Collector> =>
+    Collector.of(backend.embed({ model: 'm', input: ['a'] }, { ...context(), traceId }));
+  for (let n = 0; n < 24; n += 1) assert.equal((await embed(String(n))).vectors, [vectorOf('a')]);
+  assert.ok(servers.filter((server) => posts(server) > 0).length >= 3);
+
+  const [broken] = servers;
+  broken?.script((turn) => turn.reset());
+  for (let n = 0; n < 24; n += 1) assert.equal((await embed(String(n))).vectors, [vectorOf('a')]);
+});
+
+test('reranking goes on if a server is broken', async ({ backend, servers }) => {
+  for (const server of servers)
+    server.script((turn) => (turn.request.method === 'GET' ? turn.json(200, {}) : lengthScores(turn)));
+  servers[0]?.script((turn) => turn.reset());
+  for (let n = 0; n < 12; n += 1) {
+    const asked = { ...context(), traceId: String(n) };
+    const request = { model: 'm', query: 'q', documents: ['a', 'bc'] };
+    assert.equal((await Collector.of(backend.rerank(request, asked))).scores, [1, 2]);
+  }
 });
 
 test.run();

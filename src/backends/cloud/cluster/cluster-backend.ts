@@ -10,18 +10,20 @@
  * first content there is no fallback: if the endpoint fails, the answer fails.
  */
 import type { Logger } from '../../../log/log.ts';
+import type { EmbedEvent, EmbedRequest } from '../../../protocol/embed.ts';
 import { SvcError, type ErrorCode } from '../../../protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest } from '../../../protocol/generate.ts';
 import type { ProviderRecord } from '../../../protocol/records.ts';
+import type { RerankEvent, RerankRequest } from '../../../protocol/rerank.ts';
 import type { Backend, GenerateContext } from '../../backend.ts';
 import { CloudBackend, type CloudBackendOptions } from '../cloud-backend.ts';
-import { refuseEmbeddings, refuseRaw, refuseRerank, refuseTokenize } from '../local-only.ts';
+import { refuseRaw, refuseTokenize } from '../local-only.ts';
 import type { Provider } from '../provider.ts';
 import { Runs } from '../runs.ts';
 import { Slots } from '../slots.ts';
 import { Transport } from '../transport.ts';
 import { preferred, prefixKey } from './balance.ts';
-import { Member, type MemberState } from './member.ts';
+import { Member, type Answer, type Ask, type MemberState } from './member.ts';
 import { Probe } from './probe.ts';
 import { Watch } from './watch.ts';
 
@@ -57,27 +59,19 @@ export class ClusterBackend implements Backend {
     return this.#provider.name;
   }
 
-  async *generate(request: GenerateRequest, context: GenerateContext): AsyncGenerator<GenerateEvent, void, undefined> {
-    if (this.#isClosing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
+  async *generate(request: GenerateRequest, context: GenerateContext): Answer<GenerateEvent> {
     refuseRaw(this.name, request);
-    const run = this.#runs.begin(context.signal);
-    let release: (() => void) | undefined;
-    try {
-      release = await this.#slots.acquire(run.signal);
-      this.#watch.wake();
-      yield* await this.#begin(request, { ...context, signal: run.signal });
-    } finally {
-      release?.();
-      run.end();
-    }
+    yield* this.#ask(prefixKey(request), context, (backend, inner) => backend.generate(request, inner));
   }
 
-  embed(): never {
-    return refuseEmbeddings(this.name);
+  /** Vectors have no prefix in a cache: each request goes to an endpoint of its own. */
+  embed(request: EmbedRequest, context: GenerateContext): Answer<EmbedEvent> {
+    return this.#ask(context.traceId, context, (backend, inner) => backend.embed(request, inner));
   }
 
-  rerank(): never {
-    return refuseRerank(this.name);
+  /** As `embed`. */
+  rerank(request: RerankRequest, context: GenerateContext): Answer<RerankEvent> {
+    return this.#ask(context.traceId, context, (backend, inner) => backend.rerank(request, inner));
   }
 
   tokenize(): never {
@@ -136,17 +130,28 @@ export class ClusterBackend implements Backend {
     ]);
   }
 
-  async #begin(
-    request: GenerateRequest,
-    context: GenerateContext,
-  ): Promise<AsyncGenerator<GenerateEvent, void, undefined>> {
-    const key = prefixKey(request);
+  async *#ask<Event>(key: string, context: GenerateContext, ask: Ask<Event>): Answer<Event> {
+    if (this.#isClosing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
+    const run = this.#runs.begin(context.signal);
+    let release: (() => void) | undefined;
+    try {
+      release = await this.#slots.acquire(run.signal);
+      this.#watch.wake();
+      yield* await this.#begin(key, { ...context, signal: run.signal }, ask);
+    } finally {
+      release?.();
+      run.end();
+    }
+  }
+
+  /** `key`: see `preferred`. */
+  async #begin<Event>(key: string, context: GenerateContext, ask: Ask<Event>): Promise<Answer<Event>> {
     const left = new Set(this.#members);
     for (;;) {
       const member = this.#choose([...left], key);
       left.delete(member);
       try {
-        return await member.begin(request, context);
+        return await member.begin(ask, context);
       } catch (thrown) {
         context.signal.throwIfAborted();
         const error = SvcError.from(thrown);

@@ -11,7 +11,6 @@
  * waiting for their first content are aborted there and may go to another.
  */
 import type { GenerateContext } from '../../backend.ts';
-import type { GenerateEvent, GenerateRequest } from '../../../protocol/generate.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import type { CloudBackend } from '../cloud-backend.ts';
 import type { Choice } from './balance.ts';
@@ -21,7 +20,10 @@ export type MemberState = 'up' | 'draining' | 'full' | 'down';
 
 const FULL_MS = 1000;
 
-type Answer = AsyncGenerator<GenerateEvent, void, undefined>;
+export type Answer<Event> = AsyncGenerator<Event, void, undefined>;
+
+/** Sends a request of any kind to an endpoint. */
+export type Ask<Event> = (backend: CloudBackend, context: GenerateContext) => Answer<Event>;
 
 export class Member implements Choice {
   readonly url: string;
@@ -52,12 +54,12 @@ export class Member implements Choice {
   }
 
   /** Resolves with the whole answer once its first content has come; the caller must read it or return from it. */
-  async begin(request: GenerateRequest, context: GenerateContext): Promise<Answer> {
+  async begin<Event>(ask: Ask<Event>, context: GenerateContext): Promise<Answer<Event>> {
     const silence = new AbortController();
     this.#waiting.add(silence);
     this.#underWay += 1;
     const signal = AbortSignal.any([context.signal, silence.signal]);
-    const events = this.backend.generate(request, { ...context, signal });
+    const events = ask(this.backend, { ...context, signal });
     try {
       const first = await events.next();
       if (first.done === true) throw new SvcError('PROVIDER_FAILED', `${this.url} ended without an answer`);
@@ -82,7 +84,7 @@ export class Member implements Choice {
     this.#others = Math.max(0, (requests ?? 0) - this.#underWay);
   }
 
-  async *#answer(first: GenerateEvent, events: Answer, context: GenerateContext): Answer {
+  async *#answer<Event>(first: Event, events: Answer<Event>, context: GenerateContext): Answer<Event> {
     try {
       yield first;
       for await (const event of events) {

@@ -91,6 +91,7 @@ const NOTHING_KNOWN = {
   kind: 'local',
   base_url: null,
   endpoints: [],
+  embedding_model: null,
   credential: { source: 'none', name: null, present: false },
   enabled: true,
   default_cloud: false,

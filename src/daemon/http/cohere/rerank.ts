@@ -2,6 +2,7 @@
 import { parseRerank, rerankAnswer } from '../../../protocol/cohere/rerank.ts';
 import { Collector } from '../../../protocol/collect.ts';
 import { refuseFile } from '../../../protocol/generate.ts';
+import { renamed } from '../../../protocol/validate.ts';
 import { readJson } from '../body.ts';
 import { contextOf, type Exchange, type Handler } from '../exchange.ts';
 
@@ -11,7 +12,11 @@ export function rerank(version: '1' | '2'): Handler {
     const call = parseRerank(await readJson(exchange));
     refuseFile(call.request);
     const { reply, services, id } = exchange;
-    const answer = await Collector.of(services.router.rerank(call.request, contextOf(exchange)));
-    reply.json(200, rerankAnswer(id, answer, call, version));
+    try {
+      const answer = await Collector.of(services.router.rerank(call.request, contextOf(exchange)));
+      reply.json(200, rerankAnswer(id, answer, call, version));
+    } catch (error) {
+      throw renamed(error, 'max_document_tokens', 'max_tokens_per_doc');
+    }
   };
 }

@@ -3,9 +3,11 @@ import * as v from 'valibot';
 import { readBody } from '../../answer.ts';
 import { ChatCompletionsReader } from './chat-completions-reader.ts';
 import { chatCompletionsBody } from './chat-completions-request.ts';
-import { keyHeader } from '../../key-header.ts';
 import { openAiError } from '../../openai-error.ts';
-import type { Wire, WireTarget } from '../../wire.ts';
+import type { Wire } from '../../wire.ts';
+import { openAiEmbeddings } from './openai-embeddings.ts';
+import { openAiHeaders } from './openai-headers.ts';
+import { rerank } from './rerank.ts';
 
 /** OpenAI's list is in `data`; Together sends a bare list. */
 const ModelsSchema = v.union([
@@ -27,14 +29,12 @@ export const chatCompletions: Wire = {
     body: chatCompletionsBody(request, target.model, target.quirks),
   }),
   reader: () => new ChatCompletionsReader(),
+  embeddings: openAiEmbeddings,
+  rerank,
   error: openAiError,
   listModels: listOpenAiModels,
   readModels: readOpenAiModels,
 };
-
-export function openAiHeaders({ key, quirks }: Pick<WireTarget, 'key' | 'quirks'>): Record<string, string> {
-  return { ...quirks.headers, ...keyHeader(key, quirks.key_header ?? 'authorization') };
-}
 
 export function listOpenAiModels(
   target: Parameters<Wire['listModels']>[0],

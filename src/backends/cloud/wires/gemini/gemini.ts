@@ -3,8 +3,9 @@ import * as v from 'valibot';
 import { readBody } from '../../answer.ts';
 import { geminiError, GeminiReader } from './gemini-reader.ts';
 import { geminiBody } from './gemini-request.ts';
-import { keyHeader } from '../../key-header.ts';
-import type { Wire, WireTarget } from '../../wire.ts';
+import type { Wire } from '../../wire.ts';
+import { geminiEmbeddings } from './gemini-embeddings.ts';
+import { headers, resource } from './gemini-paths.ts';
 
 const PREFIX = 'models/';
 const MODELS_A_PAGE = '1000';
@@ -24,6 +25,9 @@ export const gemini: Wire = {
 
   reader: () => new GeminiReader(),
 
+  embeddings: geminiEmbeddings,
+  rerank: null,
+
   error: geminiError,
 
   listModels(target, after) {
@@ -41,13 +45,3 @@ export const gemini: Wire = {
     };
   },
 };
-
-/** Only `models/` and `tunedModels/` are valid folders, so that no name can reach another path. */
-function resource(model: string): string {
-  const [, folder = 'models', name = model] = /^(models|tunedModels)\/(.+)$/.exec(model) ?? [];
-  return `${folder}/${encodeURIComponent(name)}`;
-}
-
-function headers({ key, quirks }: Pick<WireTarget, 'key' | 'quirks'>): Record<string, string> {
-  return { ...quirks.headers, ...keyHeader(key, quirks.key_header ?? 'x-goog-api-key') };
-}

@@ -29,6 +29,9 @@ export const messages: Wire = {
 
   reader: () => new MessagesReader(),
 
+  embeddings: null,
+  rerank: null,
+
   // Covers Anthropic's format too.
   error: openAiError,
 
