@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Client } from '../src/client/client.ts';
+import { ControlClient } from '../src/client/control-client.ts';
 import { answering, end, freePort } from './peers/servers/processes.ts';
 
 const PROGRAM = join(dirname(dirname(fileURLToPath(import.meta.url))), 'bin', 'svc.js');
@@ -17,7 +17,7 @@ export interface Daemon {
   /** `host:port` of the gRPC listener. */
   readonly grpc: string;
   /** Client of the control socket. */
-  readonly client: Client;
+  readonly client: ControlClient;
   /** Its SVC_HOME. */
   readonly home: string;
   stop(): Promise<void>;
@@ -75,7 +75,7 @@ export async function startDaemon({ models = {}, projector, adapters = {}, confi
     await stop();
     throw error;
   }
-  const client = new Client(join(home, 'run', 'svc.sock'));
+  const client = new ControlClient(join(home, 'run', 'svc.sock'));
   return { pid: child.pid as number, url, grpc: `127.0.0.1:${String(grpcPort)}`, client, home, stop };
 }
 

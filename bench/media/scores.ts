@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { ranked } from '../../src/protocol/rerank.ts';
+import { ranked } from '../../src/protocol/collect.ts';
 import { beside, MANY, timeOf, type Both } from '../compare/beside-server.ts';
 import { makeInFullPrecision } from '../compare/full-precision.ts';
 

@@ -72,7 +72,7 @@ async function generateOverSocket({ client }: Daemon): Promise<Outcome> {
   const controller = new AbortController();
   let pieces = 0;
   try {
-    for await (const { type } of client.generate(randomQuestion(), controller.signal)) {
+    for await (const { type } of client.generate(randomQuestion(), { signal: controller.signal })) {
       if (type === 'text' && (pieces += 1) > (leaving ?? Infinity)) controller.abort();
     }
     return 'answered';

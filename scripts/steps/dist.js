@@ -1,4 +1,4 @@
-/** Builds dist/: the JavaScript of src/, the man page generated from it, and the commit that `svc version` shows. */
+/** Builds dist/: the JavaScript of src/, the types of what applications import, the man page generated from it, and the commit that `svc version` shows. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
@@ -6,24 +6,36 @@ import { promisify } from 'node:util';
 import { inRoot, root } from './root.js';
 import { lockedPackage } from './packages.js';
 import { run } from './run.js';
+import { publishTypes } from './types.js';
 import { unlessFresh } from './unless-fresh.js';
+
+const TYPES_ENTRY = 'client/index.d.ts';
 
 export async function compileSources() {
   const inputs = ['src', 'tsconfig.json', 'tsconfig.build.json', 'scripts/make-man.ts', 'docs/cli.md', 'package.json'];
   await unlessFresh(
     'dist',
-    { inputs, facts: [await lockedPackage('typescript')], outputs: ['dist/cli/main.js', 'dist/svc.1'] },
+    {
+      inputs,
+      facts: [await lockedPackage('typescript')],
+      outputs: ['dist/cli/main.js', `dist/${TYPES_ENTRY}`, 'dist/svc.1'],
+    },
     async () => {
       // Into a fresh folder, so that no output of a deleted file remains.
-      const fresh = 'build/dist';
-      await rm(inRoot(fresh), { recursive: true, force: true });
+      const [fresh, types] = ['build/dist', 'build/types'];
+      for (const folder of [fresh, types]) await rm(inRoot(folder), { recursive: true, force: true });
       await run('compiling src/', process.execPath, [
         'node_modules/typescript/bin/tsc',
         '-p',
         'tsconfig.build.json',
         '--outDir',
         fresh,
+        '--declaration',
+        '--declarationDir',
+        types,
       ]);
+      await publishTypes(inRoot(types), inRoot(fresh), TYPES_ENTRY);
+      await rm(inRoot(types), { recursive: true });
       await run('writing the man page', process.execPath, ['--import', 'tsx', 'scripts/make-man.ts', `${fresh}/svc.1`]);
       await rm(inRoot('dist'), { recursive: true, force: true });
       await rename(inRoot(fresh), inRoot('dist'));

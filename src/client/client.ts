@@ -1,159 +1,134 @@
 /**
- * Client of the daemon's control socket, with one method per route. An error of the daemon is rethrown as the SvcError
- * that it was there. DAEMON_NOT_RUNNING: no daemon; NOT_READY: it does not answer in time.
+ * Client of the daemon for applications and the CLI, with the same requests and answers on the control socket and over
+ * HTTP. Every error is a SvcError: an error of the daemon is rethrown as it was there. DAEMON_NOT_RUNNING: no daemon;
+ * NOT_READY: it does not answer in time.
  */
+import { resolvePaths } from '../home/paths.ts';
+import { Collector, ranked } from '../protocol/collect.ts';
+import type { EmbedRequest, EmbedResult } from '../protocol/embed.ts';
 import { SvcError } from '../protocol/errors.ts';
-import type { GenerateEvent, GenerateRequest, RouteEvent } from '../protocol/generate.ts';
-import type { Model } from '../protocol/openai/model.ts';
-import type { HealthRecord, ModelRecord, ProviderRecord, ReadyRecord, StatusRecord } from '../protocol/records.ts';
-import {
-  CONTROL_ROUTES,
-  HTTP_ROUTES,
-  type ControlEvent,
-  type ErrorEvent,
-  type LoadEvent,
-  type LoadWishes,
-  type ProviderTestEvent,
-  type ProviderTestStep,
-  type PullEvent,
-  type PullRequest,
-  type ReloadRecord,
-} from '../protocol/routes.ts';
-import { fetchJson, streamJson, type RequestOptions } from './request.ts';
+import type { AnswerEvent, GenerateInput } from '../protocol/generate.ts';
+import { decodeVector } from '../protocol/ndjson.ts';
+import type { HealthRecord, ModelRecord } from '../protocol/records.ts';
+import type { RerankRequest, RerankResult } from '../protocol/rerank.ts';
+import { HTTP_ROUTES, type EmbedLine, type GenerateLine, type RerankLine } from '../protocol/routes.ts';
+import { targetOf } from './address.ts';
+import { Answer } from './answer.ts';
+import { Connection } from './connection.ts';
 
-/** Timeout of requests that the daemon answers by itself. */
-const ANSWER_MS = 5000;
-/** Timeout of requests that a provider answers. */
-const PROVIDER_MS = 120_000;
-/** Timeout of an unload, which waits for a process to end. */
-const UNLOAD_MS = 60_000;
+/** The control socket of SVC_SOCKET, SVC_HOME or this user, unless another one or an HTTP address is given. */
+export type ClientOptions =
+  | { readonly socketPath?: string; readonly baseUrl?: undefined }
+  | {
+      /** Address of the HTTP listener: `http://127.0.0.1:7117`. */
+      readonly baseUrl: string | URL;
+      /** Needed if the daemon has API keys. */
+      readonly apiKey?: string | undefined;
+      readonly socketPath?: undefined;
+    };
+
+export interface CallOptions {
+  /** Aborting ends the work in the daemon; the call then fails with CANCELLED. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Requests may be made of what their sender cannot change, such as an answer's tool calls. */
+type ReadonlyDeep<Value> = Value extends object ? { readonly [Key in keyof Value]: ReadonlyDeep<Value[Key]> } : Value;
+
+/** A chat. */
+export type ChatRequest = ReadonlyDeep<GenerateInput>;
+
+/** A chat, or one prompt of the user. */
+export type GenerateCall =
+  | (ChatRequest & { readonly prompt?: undefined })
+  | (Omit<ChatRequest, 'messages'> & { readonly prompt: string; readonly messages?: undefined });
+
+/** `input`: one or more texts, or token ids of the model's vocabulary. */
+export type EmbedCall = Omit<EmbedRequest, 'input'> & { readonly input: string | ReadonlyDeep<EmbedRequest['input']> };
+
+export type RerankCall = ReadonlyDeep<RerankRequest> & {
+  /** Number of results. Absent: all. */
+  readonly top_n?: number | undefined;
+};
+
+export type Message = ChatRequest['messages'][number];
+export type ContentPart = Exclude<Message['content'], string>[number];
+export type Sampling = NonNullable<ChatRequest['sampling']>;
+export type Tool = NonNullable<ChatRequest['tools']>[number];
+export type Format = NonNullable<ChatRequest['format']>;
+export type Lora = NonNullable<ChatRequest['lora']>[number];
 
 export class Client {
-  readonly #target: { readonly socketPath: string };
+  readonly #connection: Connection;
 
-  constructor(socketPath: string) {
-    this.#target = { socketPath };
+  /** Connects to nothing yet. Throws INVALID_REQUEST for an invalid option, CONFIG_INVALID for an unusable SVC_HOME. */
+  constructor(options: ClientOptions = {}) {
+    const { socketPath } = options;
+    this.#connection = new Connection(
+      options.baseUrl === undefined ? { socketPath: socketPath ?? resolvePaths().socketPath } : targetOf(options),
+    );
   }
 
-  async ready(timeoutMs: number = ANSWER_MS): Promise<ReadyRecord> {
-    return await this.#ask<ReadyRecord>({ path: HTTP_ROUTES.readyz, timeoutMs }, [503]);
+  /** Returns the answer to a prompt or a chat: its events, or the whole. */
+  generate(request: GenerateCall, options: CallOptions = {}): Answer {
+    return new Answer(this.#generate(request, options));
   }
 
-  async health(): Promise<HealthRecord> {
-    return await this.#ask<HealthRecord>({ path: HTTP_ROUTES.health }, [503]);
+  /** As `generate`, for messages. */
+  chat(request: ChatRequest, options: CallOptions = {}): Answer {
+    return this.generate(request, options);
   }
 
-  async status(): Promise<StatusRecord> {
-    return await this.#ask<StatusRecord>({ path: CONTROL_ROUTES.status });
-  }
-
-  async models(): Promise<readonly ModelRecord[]> {
-    return (await this.#ask<{ models: readonly ModelRecord[] }>({ path: CONTROL_ROUTES.models })).models;
-  }
-
-  /** Returns everything that requests may name as their model: local models, providers' default models, policies. */
-  async listed(): Promise<readonly Model[]> {
-    return (await this.#ask<{ data: readonly Model[] }>({ path: HTTP_ROUTES.models })).data;
-  }
-
-  async providers(): Promise<readonly ProviderRecord[]> {
-    return (await this.#ask<{ providers: readonly ProviderRecord[] }>({ path: CONTROL_ROUTES.providers })).providers;
-  }
-
-  /** Returns the provider's models; the daemon asks the provider. */
-  async providerModels(provider: string): Promise<readonly string[]> {
-    const options = { method: 'POST', path: CONTROL_ROUTES.providerModels, body: { provider } } as const;
-    return (await this.#ask<{ models: readonly string[] }>({ ...options, timeoutMs: PROVIDER_MS })).models;
-  }
-
-  /** Yields the steps of a test that the daemon runs. */
-  async *testProvider(provider: string, signal: AbortSignal): AsyncGenerator<ProviderTestStep, void, undefined> {
-    const events = this.#events<ProviderTestEvent>(CONTROL_ROUTES.providerTest, { provider }, 'tested', signal);
-    for await (const event of events) {
-      if (event.type !== 'step') continue;
-      const { type: _type, ...step } = event;
-      yield step;
+  /** Resolves with one vector for each input. */
+  async embed(request: EmbedCall, options: CallOptions = {}): Promise<EmbedResult> {
+    const { input, ...rest } = request;
+    const { signal } = options;
+    const body = { ...rest, input: typeof input === 'string' ? [input] : input };
+    const collector = new Collector();
+    const lines = this.#connection.events<EmbedLine>({ path: HTTP_ROUTES.runtimeEmbed, body, signal }, 'finish');
+    for await (const line of lines) {
+      collector.add(line.type === 'vectors' ? { ...line, vectors: line.vectors.map(decodeVector) } : line);
     }
+    return { embeddings: collector.vectors, ...collector.facts };
   }
 
-  /** Gives the daemon a key that it keeps in memory until it ends. */
-  async lendKey(provider: string, key: string): Promise<void> {
-    await this.#ask({ method: 'POST', path: CONTROL_ROUTES.providerKey, body: { provider, key } });
-  }
-
-  /** Makes the daemon read its config again. */
-  async reload(): Promise<ReloadRecord> {
-    return await this.#ask<ReloadRecord>({ method: 'POST', path: CONTROL_ROUTES.reload, body: {} });
-  }
-
-  /** Resolves when the daemon has begun to drain. */
-  async stop(drainTimeoutMs: number): Promise<void> {
-    const body = { drain_timeout_ms: drainTimeoutMs };
-    await this.#ask({ method: 'POST', path: CONTROL_ROUTES.stop, body });
-  }
-
-  async unload(model: string): Promise<void> {
-    await this.#ask({ method: 'POST', path: CONTROL_ROUTES.unload, body: { model }, timeoutMs: UNLOAD_MS });
-  }
-
-  /** Ends after `loaded`. Ending the iteration early, or aborting, cancels the load. */
-  async *load(
-    model: string,
-    signal: AbortSignal,
-    wishes: LoadWishes = {},
-  ): AsyncGenerator<Exclude<LoadEvent, ErrorEvent>, void, undefined> {
-    yield* this.#events<LoadEvent>(CONTROL_ROUTES.load, { model, ...wishes }, 'loaded', signal);
-  }
-
-  /** Ends after `pulled`. Ending the iteration early, or aborting, pauses the pull unless other clients wait for it. */
-  async *pull(
-    request: PullRequest,
-    signal: AbortSignal,
-  ): AsyncGenerator<Exclude<PullEvent, ErrorEvent>, void, undefined> {
-    yield* this.#events<PullEvent>(CONTROL_ROUTES.pull, request, 'pulled', signal);
-  }
-
-  /** Ends after `finish`. Ending the iteration early, or aborting, stops the generation in the engine. */
-  async *generate(
-    request: GenerateRequest,
-    signal: AbortSignal,
-  ): AsyncGenerator<RouteEvent | GenerateEvent, void, undefined> {
-    yield* this.#events<ControlEvent>(CONTROL_ROUTES.generate, request, 'finish', signal);
-  }
-
-  async #ask<Answer>(options: RequestOptions, accept: readonly number[] = []): Promise<Answer> {
-    return (await fetchJson(this.#target, { timeoutMs: ANSWER_MS, ...options }, accept)).body as Answer;
-  }
-
-  async *#events<Event extends { readonly type: string }>(
-    path: string,
-    body: unknown,
-    last: Event['type'],
-    signal: AbortSignal,
-  ): AsyncGenerator<Exclude<Event, ErrorEvent>, void, undefined> {
-    let complete = false;
-    for await (const value of streamJson(this.#target, { method: 'POST', path, body, signal })) {
-      const event = value as Event | ErrorEvent;
-      if (isError(event)) throw revive(event);
-      yield event as Exclude<Event, ErrorEvent>;
-      complete ||= event.type === last;
+  /** Resolves with the documents' scores, the most relevant first. */
+  async rerank(request: RerankCall, options: CallOptions = {}): Promise<RerankResult> {
+    const { top_n, ...body } = request;
+    const { signal } = options;
+    if (top_n !== undefined && !(Number.isInteger(top_n) && top_n >= 1)) {
+      throw new SvcError('INVALID_REQUEST', 'top_n must be a whole number of at least 1', { param: 'top_n' });
     }
-    if (!complete) {
-      throw new SvcError('DAEMON_NOT_RUNNING', 'the daemon went away before its answer was complete', {
-        hint: 'see `svc logs` for the reason',
-      });
-    }
+    const collector = await Collector.of(
+      this.#connection.events<RerankLine>({ path: HTTP_ROUTES.runtimeRerank, body, signal }, 'finish'),
+    );
+    return { results: ranked(collector.scores, top_n), ...collector.facts };
   }
-}
 
-function isError(event: { readonly type: string }): event is ErrorEvent {
-  return event.type === 'error';
-}
+  /** Resolves with the installed models that the caller may use. */
+  async models(options: CallOptions = {}): Promise<readonly ModelRecord[]> {
+    const { signal } = options;
+    const { models } = await this.#connection.ask<{ models: readonly ModelRecord[] }>({
+      path: HTTP_ROUTES.runtimeModels,
+      signal,
+    });
+    return models;
+  }
 
-/** Rebuilds the SvcError of an event. Details of an internal error are only in the log, under its id. */
-function revive(event: ErrorEvent): SvcError {
-  const { error, id } = event;
-  return SvcError.fromRecord(
-    error.code === 'INTERNAL' ? { ...error, hint: `\`svc logs\` has the details under ${id}` } : error,
-  );
+  /** Resolves with the health record, also while the daemon is not ready. */
+  async health(options: CallOptions = {}): Promise<HealthRecord> {
+    const { signal } = options;
+    return await this.#connection.ask<HealthRecord>({ path: HTTP_ROUTES.health, signal }, [503]);
+  }
+
+  async *#generate(
+    { prompt, messages, ...rest }: GenerateCall,
+    { signal }: CallOptions,
+  ): AsyncGenerator<AnswerEvent, void, undefined> {
+    if ((prompt === undefined) === (messages === undefined)) {
+      throw new SvcError('INVALID_REQUEST', 'give either a prompt or messages', { param: 'prompt' });
+    }
+    const body = { ...rest, messages: messages ?? [{ role: 'user', content: prompt }] };
+    yield* this.#connection.events<GenerateLine>({ path: HTTP_ROUTES.runtimeGenerate, body, signal }, 'finish');
+  }
 }

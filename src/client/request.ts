@@ -1,22 +1,25 @@
 /** One HTTP request to the daemon, over its control socket or TCP; every failure is a SvcError. */
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import type { IncomingMessage, RequestOptions as NodeOptions } from 'node:http';
+import { urlToHttpOptions } from 'node:url';
 import { SvcError, type ErrorRecord } from '../protocol/errors.ts';
 import { given } from '../protocol/given.ts';
 import { parsedJson } from '../protocol/foreign-text.ts';
 import { notRunning } from './daemon-errors.ts';
 import { requireTrustedSocket } from './socket-trust.ts';
 
-export type Target = { readonly socketPath: string } | { readonly host: string; readonly port: number };
+export interface HttpTarget {
+  readonly baseUrl: URL;
+  readonly apiKey?: string;
+}
+export type Target = { readonly socketPath: string } | HttpTarget;
 
 export interface RequestOptions {
   readonly method?: 'GET' | 'POST';
   readonly path: string;
   /** Sent as JSON. */
   readonly body?: unknown;
-  /** For TCP, where the daemon may require a key. */
-  readonly apiKey?: string | undefined;
   /** Aborting ends the request, which then fails with CANCELLED. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Timeout until the answer begins, for `fetchJson` until it is complete; then NOT_READY. Absent: no timeout. */
   readonly timeoutMs?: number;
 }
@@ -31,18 +34,20 @@ export async function send(target: Target, options: RequestOptions): Promise<Inc
   } catch (error) {
     throw failure(error, target, options.signal);
   }
-  const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
+  const body = bodyOf(options.body);
+  const isHttps = 'baseUrl' in target && target.baseUrl.protocol === 'https:';
+  // The CLI needs only one of them, and each takes time to load.
+  const { request: begin } = isHttps ? await import('node:https') : await import('node:http');
   return await new Promise((resolve, reject) => {
-    const request = httpRequest({
-      ...target,
-      path: options.path,
+    const { headers, ...place } = placeOf(target, options.path);
+    const request = begin({
+      ...place,
       method: options.method ?? 'GET',
       // A kept-alive connection would keep the process alive.
       agent: false,
       headers: {
-        ...('socketPath' in target ? { host: 'localhost' } : {}),
+        ...headers,
         accept: 'application/json, application/x-ndjson',
-        ...(options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` }),
         ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
       },
       ...given({ signal: options.signal }),
@@ -63,6 +68,28 @@ export async function send(target: Target, options: RequestOptions): Promise<Inc
     });
     request.end(body);
   });
+}
+
+function bodyOf(value: unknown): Buffer | undefined {
+  if (value === undefined) return undefined;
+  try {
+    return Buffer.from(JSON.stringify(value));
+  } catch (error) {
+    throw new SvcError('INVALID_REQUEST', 'the request cannot be written as JSON', { cause: error });
+  }
+}
+
+function placeOf(
+  target: Target,
+  path: string,
+): Omit<NodeOptions, 'headers'> & { readonly headers: Readonly<Record<string, string>> } {
+  if ('socketPath' in target) return { socketPath: target.socketPath, path, headers: { host: 'localhost' } };
+  const { baseUrl, apiKey } = target;
+  const url = new URL(baseUrl.pathname.replace(/\/$/, '') + path, baseUrl);
+  return {
+    ...urlToHttpOptions(url),
+    headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
+  };
 }
 
 /** Returns the whole answer if its status is below 400 or in `accept`; otherwise throws the error in it. */
@@ -129,12 +156,25 @@ async function wholeText(response: IncomingMessage): Promise<string> {
 }
 
 function refusal(body: unknown, status: number | undefined): SvcError {
-  return SvcError.fromRecord(errorIn(body) ?? malformed(`status ${String(status)}`).toRecord());
+  const error = errorIn(body);
+  return error === undefined ? malformed(`status ${String(status)}`) : revive(error);
 }
 
-function errorIn(body: unknown): ErrorRecord | undefined {
+interface Refusal {
+  /** Id of the request, also in its log line. Absent: the answer is not the daemon's. */
+  readonly id?: string;
+  readonly error: ErrorRecord;
+}
+
+function errorIn(body: unknown): Refusal | undefined {
   const error = (body as { error?: Partial<ErrorRecord> } | null)?.error;
-  return typeof error?.code === 'string' && typeof error.message === 'string' ? (error as ErrorRecord) : undefined;
+  return typeof error?.code === 'string' && typeof error.message === 'string' ? (body as Refusal) : undefined;
+}
+
+/** Rebuilds the SvcError of the daemon. Details of an internal error are only in the log, under its id. */
+export function revive({ id, error }: Refusal): SvcError {
+  const isLogged = error.code === 'INTERNAL' && id !== undefined;
+  return SvcError.fromRecord(isLogged ? { ...error, hint: `\`svc logs\` has the details under ${id}` } : error);
 }
 
 function parseJson(text: string): unknown {
@@ -157,15 +197,15 @@ function silent(): SvcError {
 
 function failure(error: unknown, target: Target, signal: AbortSignal | undefined): SvcError {
   if (error instanceof SvcError) return error;
-  if (signal?.aborted === true) return new SvcError('CANCELLED', 'cancelled');
-  const place = 'socketPath' in target ? target.socketPath : `${target.host}:${String(target.port)}`;
+  if (signal?.aborted === true) return new SvcError('CANCELLED', 'cancelled', { cause: signal.reason });
+  const place = 'socketPath' in target ? target.socketPath : target.baseUrl.host;
   const code = (error as NodeJS.ErrnoException).code ?? 'no reason given';
   switch (code) {
     case 'ENOENT':
     case 'ENOTDIR':
     case 'ECONNREFUSED':
     case 'ENOTSOCK':
-      return notRunning();
+      return 'socketPath' in target ? notRunning() : nothingThere(place);
     case 'EACCES':
     case 'EPERM':
       return new SvcError('FORBIDDEN', `permission denied: ${place}`, {
@@ -179,4 +219,10 @@ function failure(error: unknown, target: Target, signal: AbortSignal | undefined
     default:
       return new SvcError('DAEMON_NOT_RUNNING', `the daemon cannot be reached at ${place} (${code})`, { cause: error });
   }
+}
+
+function nothingThere(place: string): SvcError {
+  return new SvcError('DAEMON_NOT_RUNNING', `no daemon listens at ${place}`, {
+    hint: 'start it with `svc start`; `svc status` shows its address',
+  });
 }

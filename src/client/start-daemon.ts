@@ -21,7 +21,7 @@ import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ReadyRecord } from '../protocol/records.ts';
 import { orElse } from '../protocol/foreign-text.ts';
-import { Client } from './client.ts';
+import { ControlClient } from './control-client.ts';
 
 export type StartOutcome =
   | { readonly kind: 'ready'; readonly wasRunning: boolean }
@@ -44,7 +44,7 @@ export async function startDaemon(
   timeoutMs: number,
   onSpawn: () => void = () => undefined,
 ): Promise<StartOutcome> {
-  const client = new Client(paths.socketPath);
+  const client = new ControlClient(paths.socketPath);
   const deadline = performance.now() + timeoutMs;
   const marks = [crashFile(paths), paths.logFile].map((file) => ({ file, size: sizeOf(file) }));
   let child: DaemonChild | undefined;
@@ -75,7 +75,7 @@ export async function startDaemon(
 }
 
 /** Returns undefined if no daemon is running. */
-async function ask(client: Client, timeoutMs: number): Promise<ReadyRecord | undefined> {
+async function ask(client: ControlClient, timeoutMs: number): Promise<ReadyRecord | undefined> {
   try {
     return await client.ready(timeoutMs);
   } catch (error) {

@@ -1,11 +1,19 @@
 /** Adds the events of an answer up: for the CLI, HTTP, gRPC, embeddings, reranking and tokenizing. */
 import type { EmbedEvent } from './embed.ts';
 import { SvcError } from './errors.ts';
-import type { FinishEvent, GenerateEvent, RouteEvent, StartEvent, TokenLogprobs, ToolCall } from './generate.ts';
-import type { RerankEvent } from './rerank.ts';
+import type {
+  AnswerFacts,
+  FinishEvent,
+  GenerateEvent,
+  RouteEvent,
+  StartEvent,
+  TokenLogprobs,
+  ToolCall,
+} from './generate.ts';
+import type { RankedDocument, RerankEvent } from './rerank.ts';
 import type { DetokenizeEvent, TokenizeEvent, TokensEvent } from './tokenize.ts';
 
-type AnswerEvent = RouteEvent | GenerateEvent | EmbedEvent | RerankEvent | TokenizeEvent | DetokenizeEvent;
+type CollectedEvent = RouteEvent | GenerateEvent | EmbedEvent | RerankEvent | TokenizeEvent | DetokenizeEvent;
 
 export class Collector {
   text = '';
@@ -20,13 +28,13 @@ export class Collector {
   #finish: FinishEvent | undefined;
 
   /** Resolves with the whole answer. */
-  static async of(events: AsyncIterable<AnswerEvent>): Promise<Collector> {
+  static async of(events: AsyncIterable<CollectedEvent>): Promise<Collector> {
     const collector = new Collector();
     for await (const event of events) collector.add(event);
     return collector;
   }
 
-  add(event: AnswerEvent): void {
+  add(event: CollectedEvent): void {
     switch (event.type) {
       case 'text':
         this.text += event.text;
@@ -57,7 +65,7 @@ export class Collector {
   }
 
   /** Like `add`, without the content: for a consumer that forwards it. */
-  note(event: AnswerEvent): void {
+  note(event: CollectedEvent): void {
     if (event.type === 'route') this.#route = event;
     else if (event.type === 'start') this.#start = event;
     else if (event.type === 'finish') this.#finish = event;
@@ -77,6 +85,13 @@ export class Collector {
   get finish(): FinishEvent {
     return this.#finish ?? missing();
   }
+  /** The fields that all whole answers have. */
+  get facts(): AnswerFacts {
+    const { model, provider } = this.start;
+    const { usage, timings } = this.finish;
+    const { route, trace_id } = this.route;
+    return { model, provider, route, usage, timings, trace_id };
+  }
   /** REQUIRES: the answer to a request to tokenize. */
   get tokens(): TokensEvent {
     return this.#tokens ?? missing();
@@ -85,4 +100,12 @@ export class Collector {
 
 function missing(): never {
   throw new SvcError('INTERNAL', 'unexpected answer from the daemon: events are missing');
+}
+
+/** The best `most` documents, best first; of equal scores in the order of the request. */
+export function ranked(scores: readonly number[], most = scores.length): RankedDocument[] {
+  return scores
+    .map((score, index) => ({ index, score }))
+    .sort((a, b) => b.score - a.score)
+    .slice(0, most);
 }

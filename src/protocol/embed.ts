@@ -3,7 +3,7 @@
  * Vectors are sent as they are computed, in the order of the inputs.
  */
 import * as v from 'valibot';
-import { GenerateRequestSchema, type FinishEvent, type StartEvent } from './generate.ts';
+import { GenerateRequestSchema, type AnswerFacts, type FinishEvent, type StartEvent } from './generate.ts';
 import { LIMITS } from './limits.ts';
 import { invalid, parse } from './validate.ts';
 
@@ -48,3 +48,9 @@ export interface VectorsEvent {
 }
 /** The usage in the finish event counts input tokens only. */
 export type EmbedEvent = StartEvent | VectorsEvent | FinishEvent;
+
+/** The whole answer. */
+export interface EmbedResult extends AnswerFacts {
+  /** One for each input, in order. All have Euclidean norm 1 and the same dimension. */
+  readonly embeddings: readonly Float32Array[];
+}

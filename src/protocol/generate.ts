@@ -257,6 +257,9 @@ export type RawPrompt =
   | { readonly text: string; readonly infill?: Infill }
   | { readonly tokens: readonly number[]; readonly infill?: undefined };
 
+/** A request as clients write it: what has a default may be absent. */
+export type GenerateInput = v.InferInput<typeof GenerateRequestSchema>;
+
 /**
  * An answer that another request can continue if this one is cut off: a local model's events list their tokens, and the
  * other request gets all of them. It begins the answer with these tokens again, and goes on as the first would have.
@@ -385,22 +388,29 @@ export interface RouteEvent {
   readonly trace_id: string;
   readonly route: Route;
 }
+export type AnswerEvent = RouteEvent | GenerateEvent;
+
+/** The fields that all whole answers have. */
+export interface AnswerFacts {
+  readonly model: string;
+  readonly provider: string;
+  readonly route: Route;
+  /** null: the provider reported none. */
+  readonly usage: Usage | null;
+  readonly timings: Timings;
+  readonly trace_id: string;
+}
 
 /** The whole answer, as `svc run --json` prints it. */
-export interface GenerateResult {
+export interface GenerateResult extends AnswerFacts {
   readonly text: string;
   /** Absent: none. */
   readonly reasoning?: string;
   /** Absent: none. */
   readonly tool_calls?: readonly ToolCall[];
-  readonly model: string;
-  readonly provider: string;
-  readonly route: Route;
+  /** Of all tokens of the text. Absent: not requested. */
+  readonly logprobs?: readonly TokenLogprobs[];
   readonly finish_reason: FinishReason;
-  /** null: the provider reported none. */
-  readonly usage: Usage | null;
-  readonly timings: Timings;
   /** As in FinishEvent. */
   readonly repetition?: Repetition;
-  readonly trace_id: string;
 }

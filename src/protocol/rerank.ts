@@ -3,7 +3,7 @@
  * computed, in the order of the documents; who asks sorts them.
  */
 import * as v from 'valibot';
-import { GenerateRequestSchema, type FinishEvent, type StartEvent } from './generate.ts';
+import { GenerateRequestSchema, type AnswerFacts, type FinishEvent, type StartEvent } from './generate.ts';
 import { LIMITS } from './limits.ts';
 import { parse } from './validate.ts';
 
@@ -47,10 +47,8 @@ export interface RankedDocument {
   readonly score: number;
 }
 
-/** The best `most` documents, best first; of equal scores in the order of the request. */
-export function ranked(scores: readonly number[], most = scores.length): RankedDocument[] {
-  return scores
-    .map((score, index) => ({ index, score }))
-    .sort((a, b) => b.score - a.score)
-    .slice(0, most);
+/** The whole answer. */
+export interface RerankResult extends AnswerFacts {
+  /** The most relevant first; of equal scores in the order of the request. */
+  readonly results: readonly RankedDocument[];
 }

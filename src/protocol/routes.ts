@@ -1,13 +1,23 @@
 /** All HTTP paths of the daemon, and the messages of the control socket. */
+import type { EmbedEvent, VectorsEvent } from './embed.ts';
 import type { ErrorCode, ErrorRecord } from './errors.ts';
 import type { GenerateEvent, RouteEvent } from './generate.ts';
 import type { ModelRecord } from './records.ts';
+import type { RerankEvent } from './rerank.ts';
 
 /** TCP and the control socket. */
 export const HTTP_ROUTES = {
   livez: '/livez',
   readyz: '/readyz',
   health: '/v1/runtime/health',
+  /** GET → `{"models": ModelRecord[]}`, with their `loaded` state. */
+  runtimeModels: '/v1/runtime/models',
+  /** GenerateRequest → GenerateLine lines. `model` may be `file:/absolute/path.gguf`, on the control socket only. */
+  runtimeGenerate: '/v1/runtime/generate',
+  /** EmbedRequest → EmbedLine lines; `model` as above. */
+  runtimeEmbed: '/v1/runtime/embed',
+  /** RerankRequest → RerankLine lines; `model` as above. */
+  runtimeRerank: '/v1/runtime/rerank',
   metrics: '/metrics',
   ollamaRoot: '/',
   ollamaVersion: '/api/version',
@@ -61,10 +71,6 @@ export const CONTROL_ROUTES = {
   drain: '/control/drain',
   /** `{}` → ReloadRecord: the config is read again. */
   reload: '/control/reload',
-  /** GenerateRequest → ControlEvent lines. `model` may be `file:/absolute/path.gguf` here only. */
-  generate: '/control/generate',
-  /** GET → `{"models": ModelRecord[]}`, with their `loaded` state. */
-  models: '/control/models',
   /** `{"model"}` with LoadWishes → LoadEvent lines. */
   load: '/control/models/load',
   /** `{"model"}` → `{}`. */
@@ -176,7 +182,15 @@ export interface ErrorEvent {
   readonly error: ErrorRecord;
 }
 
-export type ControlEvent = RouteEvent | GenerateEvent | ErrorEvent;
+/** Lines of the answers of `/v1/runtime/*`. An empty line only keeps the connection alive. */
+export type GenerateLine = RouteEvent | GenerateEvent | ErrorEvent;
+export type RerankLine = RouteEvent | RerankEvent | ErrorEvent;
+/** As EmbedEvent, but each vector is base64 of its 32-bit floats, little-endian. */
+export type EmbedLine =
+  | RouteEvent
+  | Exclude<EmbedEvent, VectorsEvent>
+  | { readonly type: 'vectors'; readonly vectors: readonly string[] }
+  | ErrorEvent;
 
 export type LoadEvent =
   | { readonly type: 'progress'; readonly fraction: number }

@@ -2,7 +2,8 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/protocol/errors.ts';
-import { ranked, type RerankEvent, type RerankRequest } from '../../src/protocol/rerank.ts';
+import { ranked } from '../../src/protocol/collect.ts';
+import type { RerankEvent, RerankRequest } from '../../src/protocol/rerank.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { waitFor } from '../support/wait.ts';
 import { context, failure } from './conformance.ts';

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { Client } from '../../src/client/client.ts';
+import { ControlClient } from '../../src/client/control-client.ts';
 import type { LoadedModelHealth } from '../../src/protocol/records.ts';
 import { ask, type Answer } from '../http/ask.ts';
 import { makeHome, type Home } from '../support/home.ts';
@@ -47,7 +47,7 @@ export const LONG_RUN = [
 export class Scene {
   readonly home: Home;
   readonly port: number;
-  readonly client: Client;
+  readonly client: ControlClient;
   readonly requests: Requests;
   readonly #fault: Fault;
   readonly #cleanups: (() => void | Promise<void>)[] = [];
@@ -58,7 +58,7 @@ export class Scene {
   private constructor(home: Home, port: number, fault: Fault) {
     this.home = home;
     this.port = port;
-    this.client = new Client(this.path('run', 'svc.sock'));
+    this.client = new ControlClient(this.path('run', 'svc.sock'));
     this.requests = new Requests(port);
     this.#fault = fault;
   }

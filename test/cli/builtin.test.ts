@@ -4,7 +4,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { GenerateResult } from '../../src/protocol/generate.ts';
 import type { ModelRecord } from '../../src/protocol/records.ts';
-import { Client } from '../../src/client/client.ts';
+import { ControlClient } from '../../src/client/control-client.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, type SvcResult } from '../support/svc.ts';
 import { PATIENCE_MS } from '../support/wait.ts';
@@ -67,13 +67,16 @@ test('a stop string ends an answer, and max_tokens cuts it off', async ({ run })
 });
 
 test('a conversation of three turns', async ({ home }) => {
-  const client = new Client(join(home.dir, 'run', 'svc.sock'));
+  const client = new ControlClient(join(home.dir, 'run', 'svc.sock'));
   const messages: { role: 'user' | 'assistant'; content: string }[] = [];
   const said: string[] = [];
   for (const content of ['how do I start the daemon?', 'and how do I stop it?', 'thanks']) {
     messages.push({ role: 'user', content });
     let text = '';
-    for await (const event of client.generate({ messages, sampling: {}, stop: [] }, AbortSignal.timeout(PATIENCE_MS))) {
+    for await (const event of client.generate(
+      { messages, sampling: {}, stop: [] },
+      { signal: AbortSignal.timeout(PATIENCE_MS) },
+    )) {
       if (event.type === 'text') text += event.text;
     }
     messages.push({ role: 'assistant', content: text });

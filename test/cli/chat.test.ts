@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readdirSync, readFileSync } from 'node:fs';
-import { Client } from '../../src/client/client.ts';
+import { ControlClient } from '../../src/client/control-client.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import type { GenerateRequest } from '../../src/protocol/generate.ts';
 import { holdEngines } from '../support/hold.ts';
@@ -23,7 +23,7 @@ const LONG = join(MODELS, 'tiny-gemma.gguf');
 
 interface Context {
   home: Home;
-  client: Client;
+  client: ControlClient;
   /** Runs `svc chat` with piped input. */
   chat(input: string, ...args: string[]): Promise<SvcResult>;
   /** Runs `svc chat` on a terminal; killed after the test. */
@@ -35,7 +35,7 @@ const test = suite<Context>('chat');
 const terminals: Terminal[] = [];
 test.before(async (context) => {
   const home = (context.home = await makeHome());
-  context.client = new Client(join(home.dir, 'run', 'svc.sock'));
+  context.client = new ControlClient(join(home.dir, 'run', 'svc.sock'));
   context.chat = (input, ...args) => svc(['chat', ...STEADY, ...args], { home, input });
   context.terminal = (...args) => {
     const made = new Terminal([...SVC_COMMAND, 'chat', ...args], home.env);
@@ -50,8 +50,7 @@ test.before(async (context) => {
       stop: [],
     };
     let text = '';
-    for await (const event of context.client.generate(request, new AbortController().signal))
-      if (event.type === 'text') text += event.text;
+    for await (const event of context.client.generate(request)) if (event.type === 'text') text += event.text;
     return text;
   };
   // Its output depends on the whole conversation, so tests can verify what was sent.

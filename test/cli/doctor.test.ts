@@ -27,7 +27,7 @@ import { check } from '../../src/cli/commands/doctor/check.ts';
 import { checkGrpc } from '../../src/cli/commands/doctor/daemon-checks.ts';
 import { checkUser } from '../../src/cli/commands/doctor/machine-checks.ts';
 import { checkApiKeys, checkProviders } from '../../src/cli/commands/doctor/provider-check.ts';
-import { Client } from '../../src/client/client.ts';
+import { ControlClient } from '../../src/client/control-client.ts';
 import { parseConfig } from '../../src/config/config.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
@@ -303,7 +303,7 @@ if (SOFTWARE_GPU !== null) {
       throw new Error(readFileSync(join(home.dir, 'state', 'daemon.log'), 'utf8'), { cause });
     });
     assert.match(readFileSync(`/proc/${String(pid)}/status`, 'utf8'), /^Seccomp:\t2$/m);
-    const { resources } = await new Client(join(home.dir, 'run', 'svc.sock')).health();
+    const { resources } = await new ControlClient(join(home.dir, 'run', 'svc.sock')).health();
     const gpu = resources.devices.find(({ name }) => name === 'Vulkan0');
     assert.ok(gpu?.backend === 'Vulkan');
     // Older versions of this driver do not report free memory.

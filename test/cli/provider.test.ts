@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Client } from '../../src/client/client.ts';
+import { ControlClient } from '../../src/client/control-client.ts';
 import type { GenerateResult } from '../../src/protocol/generate.ts';
 import type { ProviderRecord } from '../../src/protocol/records.ts';
 import { catalogue } from '../../src/config/catalogue.ts';
@@ -27,7 +27,7 @@ const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
 
 interface Context {
   home: Home;
-  client: Client;
+  client: ControlClient;
   upstream: Upstream;
   /** Runs svc in an environment without provider keys. */
   run(...args: string[]): Promise<SvcResult>;
@@ -57,7 +57,7 @@ const test = suite<Context>('provider');
 const terminals: Terminal[] = [];
 test.before.each(async (context) => {
   const home = (context.home = await makeHome());
-  context.client = new Client(join(home.dir, 'run', 'svc.sock'));
+  context.client = new ControlClient(join(home.dir, 'run', 'svc.sock'));
   context.upstream = await startUpstream(good);
   context.run = (...args) => svc(args, { home, env });
   context.piped = (input, ...args) => svc(args, { home, env, input });

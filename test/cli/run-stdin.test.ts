@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Client } from '../../src/client/client.ts';
+import { ControlClient } from '../../src/client/control-client.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import { holdEngines } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
@@ -103,7 +103,7 @@ test('`-` after the prompt, or no prompt, waits for input', async ({ open }) => 
 test('input that arrives after the request was sent stops the answer with exit 65', async ({ open, home }) => {
   const running = open(...LONG, 'Count');
   await waitFor('the first words', () => running.stdout() !== '');
-  const held = await holdEngines(new Client(join(home.dir, 'run', 'svc.sock')));
+  const held = await holdEngines(new ControlClient(join(home.dir, 'run', 'svc.sock')));
   running.child.stdin?.end('to ten\n');
   assert.is(await running.code(), 65);
   held.release();

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Client } from '../../src/client/client.ts';
+import { ControlClient } from '../../src/client/control-client.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import type { UsageRecord } from '../../src/usage/summary.ts';
@@ -17,13 +17,13 @@ import { waitFor } from '../support/wait.ts';
 
 interface Context {
   home: Home;
-  client: Client;
+  client: ControlClient;
   run(...args: string[]): Promise<SvcResult>;
 }
 const test = suite<Context>('run');
 test.before(async (context) => {
   context.home = await makeHome();
-  context.client = new Client(join(context.home.dir, 'run', 'svc.sock'));
+  context.client = new ControlClient(join(context.home.dir, 'run', 'svc.sock'));
   context.run = (...args) => svc(['run', ...args], { home: context.home });
 });
 test.after(async ({ home }) => {
@@ -42,13 +42,13 @@ type Told = GenerateResult & { readonly usage: Usage };
 const resultOf = ({ stdout }: SvcResult): Told => JSON.parse(stdout) as Told;
 
 /** Resolves once no generation is in flight in the daemon. */
-const idle = (client: Client): Promise<unknown> =>
+const idle = (client: ControlClient): Promise<unknown> =>
   waitFor('the generation to end in the engine', async () => {
     const { queue, models } = await client.health();
     return queue.active === 0 && models.every((model) => model.active === 0);
   });
 
-const busy = (client: Client): Promise<unknown> =>
+const busy = (client: ControlClient): Promise<unknown> =>
   waitFor('a generation', async () => (await client.health()).queue.active === 1);
 
 test('without a daemon, run starts one and prints the answer', async ({ run }) => {

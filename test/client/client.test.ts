@@ -5,9 +5,10 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Client } from '../../src/client/client.ts';
+import { ControlClient } from '../../src/client/control-client.ts';
 import { probeHttpHealth } from '../../src/client/http-probe.ts';
 import { fetchJson, streamJson } from '../../src/client/request.ts';
+import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
 import { rejection } from '../support/errors.ts';
@@ -20,12 +21,12 @@ const never = new AbortController().signal;
 function withServer(
   name: string,
   handler: (request: IncomingMessage, response: ServerResponse) => void,
-  check: (client: Client, server: UnixServer) => Promise<void>,
+  check: (client: ControlClient, server: UnixServer) => Promise<void>,
 ): void {
   test(name, async () => {
     const server = await serveOnSocket(handler);
     try {
-      await check(new Client(server.socketPath), server);
+      await check(new ControlClient(server.socketPath), server);
     } finally {
       await server.close();
     }
@@ -42,13 +43,13 @@ async function collect(events: AsyncIterable<RouteEvent | GenerateEvent>): Promi
 }
 
 test('without a socket, or with a stale one, the daemon counts as not running', async () => {
-  await rejection(() => new Client('/nonexistent/svc.sock').status(), 'DAEMON_NOT_RUNNING');
+  await rejection(() => new ControlClient('/nonexistent/svc.sock').status(), 'DAEMON_NOT_RUNNING');
   const server = await serveOnSocket(() => undefined);
   const file = join(dirname(server.socketPath), 'file');
   writeFileSync(file, '');
-  await rejection(() => new Client(file).status(), 'DAEMON_NOT_RUNNING');
+  await rejection(() => new ControlClient(file).status(), 'DAEMON_NOT_RUNNING');
   await server.close();
-  await rejection(() => new Client(server.socketPath).status(), 'DAEMON_NOT_RUNNING');
+  await rejection(() => new ControlClient(server.socketPath).status(), 'DAEMON_NOT_RUNNING');
 });
 
 withServer(
@@ -60,7 +61,7 @@ withServer(
     });
   },
   async (client) => {
-    for (const act of [() => client.models(), () => collect(client.generate(REQUEST, never))]) {
+    for (const act of [() => client.models(), () => collect(client.generate(REQUEST))]) {
       const error = await rejection(act, 'BUSY', /^full$/);
       assert.is(error.hint, 'later');
       assert.is(error.param, 'model');
@@ -124,7 +125,7 @@ withServer(
   },
   async (client) => {
     const events = [];
-    for await (const event of client.generate(REQUEST, never)) events.push(event);
+    for await (const event of client.generate(REQUEST)) events.push(event);
     assert.equal(
       events.map((event) => event.type),
       ['route', 'start', 'text', 'finish'],
@@ -140,7 +141,7 @@ withServer(
     response.end('{"type":"error","id":"42","error":{"code":"ENGINE_CRASHED","message":"it died","hint":"again"}}\n');
   },
   async (client) => {
-    const error = await rejection(() => collect(client.generate(REQUEST, never)), 'ENGINE_CRASHED', /it died/);
+    const error = await rejection(() => collect(client.generate(REQUEST)), 'ENGINE_CRASHED', /it died/);
     assert.is(error.hint, 'again');
   },
 );
@@ -149,7 +150,7 @@ withServer(
   'an internal error refers to its id in the log',
   (_, response) => void response.end('{"type":"error","id":"42","error":{"code":"INTERNAL","message":"broke"}}\n'),
   async (client) => {
-    const error = await rejection(() => collect(client.generate(REQUEST, never)), 'INTERNAL');
+    const error = await rejection(() => collect(client.generate(REQUEST)), 'INTERNAL');
     assert.match(error.hint ?? '', /42/);
   },
 );
@@ -158,16 +159,12 @@ withServer(
   'a stream without its last event fails, whether closed cleanly or cut',
   (request, response) => {
     response.write('{"type":"text","text":"a"}\n', () => {
-      if (request.url === '/control/generate') response.end();
+      if (request.url === HTTP_ROUTES.runtimeGenerate) response.end();
       else response.destroy();
     });
   },
   async (client) => {
-    await rejection(
-      () => collect(client.generate(REQUEST, never)),
-      'DAEMON_NOT_RUNNING',
-      /before its answer was complete/,
-    );
+    await rejection(() => collect(client.generate(REQUEST)), 'DAEMON_NOT_RUNNING', /before its answer was complete/);
     await rejection(
       async () => {
         for await (const _ of client.load('x', never));
@@ -185,17 +182,17 @@ test('aborting, or returning early, closes the connection', async () => {
     response.write('{"type":"start"}\n');
   });
   try {
-    const client = new Client(server.socketPath);
-    for await (const _ of client.generate(REQUEST, never)) break;
+    const client = new ControlClient(server.socketPath);
+    for await (const _ of client.generate(REQUEST)) break;
     await closed;
 
     const controller = new AbortController();
     const error = await rejection(async () => {
-      for await (const _ of client.generate(REQUEST, controller.signal)) controller.abort();
+      for await (const _ of client.generate(REQUEST, { signal: controller.signal })) controller.abort();
     }, 'CANCELLED');
     assert.instance(error, SvcError);
     await closed;
-    await rejection(() => collect(client.generate(REQUEST, AbortSignal.abort())), 'CANCELLED');
+    await rejection(() => collect(client.generate(REQUEST, { signal: AbortSignal.abort() })), 'CANCELLED');
   } finally {
     await server.close();
   }

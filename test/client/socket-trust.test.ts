@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { tmpdir } from 'node:os';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Client } from '../../src/client/client.ts';
+import { ControlClient } from '../../src/client/control-client.ts';
 import { rejection } from '../support/errors.ts';
 import { makeHome } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
@@ -49,7 +49,7 @@ test.after.each(({ impostor }) => {
 const asRoot = unless(process.getuid?.() === 0 ? undefined : 'only root can give a file to another user', test);
 
 test('a socket of the same user in a directory of the same user is used', async ({ impostor }) => {
-  assert.is((await new Client(impostor.socketPath).ready()).status, 'ready');
+  assert.is((await new ControlClient(impostor.socketPath).ready()).status, 'ready');
 });
 
 test('a directory that other users can write to is refused, unless its sticky bit protects the socket', async ({
@@ -57,15 +57,15 @@ test('a directory that other users can write to is refused, unless its sticky bi
 }) => {
   for (const mode of [0o777, 0o770, 0o702]) {
     chmodSync(impostor.runtimeDir, mode);
-    await rejection(() => new Client(impostor.socketPath).ready(), 'FORBIDDEN', /other users can write to/);
+    await rejection(() => new ControlClient(impostor.socketPath).ready(), 'FORBIDDEN', /other users can write to/);
   }
   assert.is(impostor.connections, 0);
   chmodSync(impostor.runtimeDir, 0o1777);
-  await new Client(impostor.socketPath).ready();
+  await new ControlClient(impostor.socketPath).ready();
 });
 
 asRoot('a socket, a directory or a link that belongs to another user is refused', async ({ impostor }) => {
-  const ask = (): Promise<unknown> => new Client(impostor.socketPath).ready();
+  const ask = (): Promise<unknown> => new ControlClient(impostor.socketPath).ready();
   chownSync(impostor.socketPath, STRANGER, STRANGER);
   await rejection(ask, 'FORBIDDEN', /svc\.sock belongs to user 12345/);
   chownSync(impostor.socketPath, 0, 0);
@@ -75,10 +75,10 @@ asRoot('a socket, a directory or a link that belongs to another user is refused'
   chownSync(impostor.runtimeDir, 0, 0);
   const link = join(impostor.directory, 'link');
   symlinkSync(impostor.runtimeDir, link);
-  await new Client(join(link, 'svc.sock')).ready();
+  await new ControlClient(join(link, 'svc.sock')).ready();
   assert.is(impostor.connections, 1);
   lchownSync(link, STRANGER, STRANGER);
-  await rejection(() => new Client(join(link, 'svc.sock')).ready(), 'FORBIDDEN', /link belongs to user 12345/);
+  await rejection(() => new ControlClient(join(link, 'svc.sock')).ready(), 'FORBIDDEN', /link belongs to user 12345/);
   assert.is(impostor.connections, 1);
 });
 

@@ -16,7 +16,7 @@ export async function answerTo(
 ): Promise<Answer> {
   let text = '';
   try {
-    for await (const event of daemon.client.generate(request as GenerateRequest, new AbortController().signal)) {
+    for await (const event of daemon.client.generate(request)) {
       if (event.type !== 'text') continue;
       text += event.text;
       onText?.();

@@ -104,7 +104,7 @@ test('cached prefixes survive a kill of the engine and a restart of the daemon',
   const turn = async (daemon: DaemonProcess, messages: Message[]): Promise<{ text: string; cached: number }> => {
     let text = '';
     const request = { messages, max_tokens: 24, sampling: { temperature: 0 }, stop: [] };
-    for await (const event of daemon.client.generate(request, new AbortController().signal)) {
+    for await (const event of daemon.client.generate(request)) {
       if (event.type === 'text') text += event.text;
       if (event.type === 'finish') return { text, cached: event.usage?.cached_tokens ?? 0 };
     }

@@ -23,7 +23,7 @@ test('the daemon refuses the file itself, without an engine, and keeps working',
   const generate = async (path: string): Promise<void> => {
     const messages = [{ role: 'user' as const, content: 'Hello' }];
     const request = { model: `file:${path}`, messages, max_tokens: 1, sampling: {}, stop: [] };
-    for await (const _ of daemon.client.generate(request, new AbortController().signal));
+    for await (const _ of daemon.client.generate(request));
   };
   const started = (path: string): number =>
     daemon.log.filter(({ msg, ...fields }) => msg === 'engine started' && JSON.stringify(fields).includes(path)).length;

@@ -50,7 +50,7 @@ async function answer({ client }: DaemonProcess, lora?: GenerateRequest['lora'],
   const request = { model, messages, max_tokens: 16, sampling: { temperature: 0 }, stop: [] };
   let text = '';
   const asked = lora === undefined ? request : { ...request, lora };
-  for await (const event of client.generate(asked, new AbortController().signal)) {
+  for await (const event of client.generate(asked)) {
     if (event.type === 'text') text += event.text;
   }
   return text;

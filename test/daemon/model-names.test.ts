@@ -53,7 +53,7 @@ async function answer(
     ...asked,
   };
   let [text, named, input, output] = ['', '', 0, 0];
-  for await (const event of client.generate(request, new AbortController().signal)) {
+  for await (const event of client.generate(request)) {
     if (event.type === 'text') text += event.text;
     if (event.type === 'start') named = event.model;
     if (event.type === 'finish') [input, output] = [event.usage?.input_tokens ?? 0, event.usage?.output_tokens ?? 0];
@@ -184,15 +184,12 @@ test('a reload changes new requests, and replaces an engine whose load settings 
   const daemon = await start();
   for await (const _ of daemon.client.load('mario', new AbortController().signal, { pin: true }));
   const [before] = await loadedPids(daemon, 'mario');
-  const running = daemon.client.generate(
-    {
-      model: 'mario',
-      messages: [{ role: 'user', content: 'Go on' }],
-      sampling: { logit_bias: [[100, 100]] },
-      stop: [],
-    },
-    new AbortController().signal,
-  );
+  const answered = daemon.client.generate({
+    model: 'mario',
+    prompt: 'Go on',
+    sampling: { logit_bias: [[100, 100]] },
+  });
+  const running = answered[Symbol.asyncIterator]();
   while ((await running.next()).value?.type !== 'text');
 
   configure({ mario: { from: 'tiny', context_length: 512, max_tokens: 2 } });

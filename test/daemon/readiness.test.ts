@@ -56,7 +56,7 @@ async function generates(daemon: DaemonProcess, maxTokens = 4, onText: () => voi
     sampling: { logit_bias: [[100, 100] as [number, number]] },
     stop: [],
   };
-  for await (const event of daemon.client.generate(request, new AbortController().signal)) {
+  for await (const event of daemon.client.generate(request)) {
     if (event.type === 'text') onText();
     if (event.type === 'finish') return true;
   }

@@ -48,7 +48,7 @@ async function finishOf(model: string, asked: Partial<GenerateRequest> = {}): Pr
     max_tokens: 150,
     ...asked,
   };
-  for await (const event of daemon.client.generate(request, new AbortController().signal)) {
+  for await (const event of daemon.client.generate(request)) {
     if (event.type === 'finish') return event;
   }
   throw new Error('no finish');

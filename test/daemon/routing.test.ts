@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import type { Client } from '../../src/client/client.ts';
+import type { ControlClient } from '../../src/client/control-client.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
 import { chunk } from '../backends/cloud/cloud-support.ts';
@@ -13,7 +13,7 @@ import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suit
 interface Context extends DaemonContext {
   servers: Upstream[];
   /** Starts a daemon with this config. */
-  start(config: object): Promise<Client>;
+  start(config: object): Promise<ControlClient>;
 }
 
 const test = daemonSuite<Context>('routing');
@@ -44,10 +44,10 @@ const sayHello: Script = async (turn) => {
 const posts = (server: Upstream | undefined): number =>
   server?.asked.filter(({ method }) => method === 'POST').length ?? 0;
 
-async function ask(client: Client, request: Partial<GenerateRequest> = {}): Promise<RouteEvent['route']> {
+async function ask(client: ControlClient, request: Partial<GenerateRequest> = {}): Promise<RouteEvent['route']> {
   const whole = { messages: [{ role: 'user' as const, content: 'hello' }], sampling: {}, stop: [], ...request };
   const events: (RouteEvent | GenerateEvent)[] = [];
-  for await (const event of client.generate(whole, new AbortController().signal)) events.push(event);
+  for await (const event of client.generate(whole)) events.push(event);
   assert.is(events.at(-1)?.type, 'finish');
   const [first] = events;
   assert.ok(first?.type === 'route');

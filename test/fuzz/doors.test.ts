@@ -54,7 +54,9 @@ test('every POST and DELETE route and every field of its requests is fuzzed', ()
   assert.equal(missing(HTTP_ROUTES.countTokens, PromptFieldsSchema), []);
   assert.equal(missing(HTTP_ROUTES.responses, ResponsesSchema), []);
   assert.equal(missing(HTTP_ROUTES.responseInputTokens, ResponsesSchema), []);
-  assert.equal(missing(CONTROL_ROUTES.generate, GenerateRequestSchema), []);
+  assert.equal(missing(HTTP_ROUTES.runtimeGenerate, GenerateRequestSchema), []);
+  assert.equal(missing(HTTP_ROUTES.runtimeEmbed, EmbedRequestSchema), []);
+  assert.equal(missing(HTTP_ROUTES.runtimeRerank, RerankRequestSchema), []);
   assert.equal(missing(HTTP_ROUTES.transcriptions, TranscriptionFieldsSchema), []);
   for (const [path, ...schemas] of [
     [HTTP_ROUTES.embeddings, EmbeddingsFieldsSchema, EmbedRequestSchema],

@@ -1,9 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Client } from '../../src/client/client.ts';
+import { ControlClient } from '../../src/client/control-client.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateRequest } from '../../src/protocol/generate.ts';
-import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
+import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { waitFor } from '../support/wait.ts';
 import { ask } from './ask.ts';
 import { aborted, hello, LOCAL, START, startScripted, text, TINY, type ScriptedListener } from './scripted.ts';
@@ -12,10 +12,10 @@ const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], 
 const NEVER = new AbortController().signal;
 
 let control: ScriptedListener;
-let client: Client;
+let client: ControlClient;
 test.before(async () => {
   control = await startScripted({ control: true });
-  client = new Client(control.socketPath);
+  client = new ControlClient(control.socketPath);
 });
 test.after(() => control.stop());
 test.before.each(() => {
@@ -76,9 +76,9 @@ test('stop and unload', async () => {
 test('a drain refuses new requests until it is undone', async () => {
   const drain = async (body: object) => await ask(control, CONTROL_ROUTES.drain, { body });
   assert.equal((await drain({ drain: true })).json(), { draining: true, active: 0, waiting: 0 });
-  assert.is((await collect(client.generate(REQUEST, NEVER))).error?.code, 'NOT_READY');
+  assert.is((await collect(client.generate(REQUEST))).error?.code, 'NOT_READY');
   assert.equal((await drain({ drain: false })).json(), { draining: false, active: 0, waiting: 0 });
-  assert.is((await collect(client.generate(REQUEST, NEVER))).error, undefined);
+  assert.is((await collect(client.generate(REQUEST))).error, undefined);
   for (const body of [{}, { drain: 'yes' }, { drain: null }]) {
     const refused = await drain(body);
     assert.equal([refused.status, refused.json().error.param], [400, 'drain']);
@@ -108,21 +108,21 @@ test('an invalid request is refused, naming the field', async () => {
     for (const body of [{}, { model: '' }, { model: 5 }])
       assert.is((await ask(control, path, { body })).json().error.param, 'model');
   }
-  const answer = await ask(control, CONTROL_ROUTES.generate, { body: { ...REQUEST, sampling: { top_p: 2 } } });
+  const answer = await ask(control, HTTP_ROUTES.runtimeGenerate, { body: { ...REQUEST, sampling: { top_p: 2 } } });
   assert.is(answer.json().error.param, 'sampling.top_p');
   assert.is((await ask(control, CONTROL_ROUTES.status, { method: 'POST' })).status, 405);
   assert.is((await ask(control, CONTROL_ROUTES.stop)).status, 405, 'no state changes on GET');
 });
 
 test('generate streams one event per line; a model file may be named here', async () => {
-  const { all, error } = await collect(client.generate({ ...REQUEST, model: 'file:/a/b.gguf' }, NEVER));
+  const { all, error } = await collect(client.generate({ ...REQUEST, model: 'file:/a/b.gguf' }));
   assert.is(error, undefined);
   assert.equal(
     all.map(({ type }) => type),
     ['route', 'start', 'text', 'text', 'finish'],
   );
   assert.is(control.backend.requests.at(-1)?.model, 'file:/a/b.gguf');
-  const answer = await ask(control, CONTROL_ROUTES.generate, { body: REQUEST });
+  const answer = await ask(control, HTTP_ROUTES.runtimeGenerate, { body: REQUEST });
   assert.is(answer.headers['content-type'], 'application/x-ndjson; charset=utf-8');
   assert.is(answer.text.split('\n').length, 6);
   assert.is(JSON.parse(answer.text.split('\n')[0] ?? '').trace_id, answer.headers['x-request-id']);
@@ -132,7 +132,7 @@ test('an error before the first event is an HTTP status; later it is the last ev
   control.backend.script = async function* () {
     throw new SvcError('MODEL_NOT_FOUND', 'no such model', { hint: 'see `svc model list`' });
   };
-  const early = await ask(control, CONTROL_ROUTES.generate, { body: REQUEST });
+  const early = await ask(control, HTTP_ROUTES.runtimeGenerate, { body: REQUEST });
   assert.is(early.status, 404);
   assert.equal(early.json(), {
     id: early.headers['x-request-id'],
@@ -144,14 +144,14 @@ test('an error before the first event is an HTTP status; later it is the last ev
     yield text('half');
     throw new SvcError('ENGINE_CRASHED', 'gone');
   };
-  const late = await ask(control, CONTROL_ROUTES.generate, { body: REQUEST });
+  const late = await ask(control, HTTP_ROUTES.runtimeGenerate, { body: REQUEST });
   assert.not.ok(late.complete);
   assert.equal(JSON.parse(late.text.trimEnd().split('\n').at(-1) ?? ''), {
     type: 'error',
     id: late.headers['x-request-id'],
     error: { code: 'ENGINE_CRASHED', message: 'gone' },
   });
-  const { all, error } = await collect(client.generate(REQUEST, NEVER));
+  const { all, error } = await collect(client.generate(REQUEST));
   assert.is(all.length, 3);
   assert.is(error?.code, 'ENGINE_CRASHED');
 });
@@ -196,12 +196,12 @@ test('a client that disconnects ends its load or generation', async () => {
     throw reason;
   };
   for await (const _ of client.load('x', NEVER)) break;
-  for await (const _ of client.generate(REQUEST, NEVER)) break;
+  for await (const _ of client.generate(REQUEST)) break;
   await waitFor('both to end', () => ended.length === 2);
   await waitFor('the router', () => control.router.active === 0);
 
   const gone = new AbortController();
-  const cancelled = collect(client.generate(REQUEST, gone.signal));
+  const cancelled = collect(client.generate(REQUEST, { signal: gone.signal }));
   await waitFor('the generation', () => control.router.active === 1);
   gone.abort();
   assert.is((await cancelled).error?.code, 'CANCELLED');

@@ -203,20 +203,16 @@ test('a whole tool loop with svc run: calls, results, answer', async () => {
 
 test('a client over the control socket gets the events', async () => {
   const parts: ToolCall[] = [];
-  const signal = new AbortController().signal;
-  for await (const event of daemon.client.generate(
-    {
-      model: 'caller',
-      messages: [{ role: 'user', content: 'Will it rain?' }],
-      sampling: { seed: 9 },
-      stop: [],
-      tools: [{ name: 'forecast', parameters: SCHEMA }],
-      tool_choice: 'required',
-      parallel_tool_calls: false,
-      max_tokens: 200,
-    },
-    signal,
-  )) {
+  for await (const event of daemon.client.generate({
+    model: 'caller',
+    messages: [{ role: 'user', content: 'Will it rain?' }],
+    sampling: { seed: 9 },
+    stop: [],
+    tools: [{ name: 'forecast', parameters: SCHEMA }],
+    tool_choice: 'required',
+    parallel_tool_calls: false,
+    max_tokens: 200,
+  })) {
     if (event.type === 'tool_call')
       parts.push({ id: event.id ?? '', name: event.name ?? '', arguments: event.arguments });
   }

@@ -9,7 +9,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Client } from '../../src/client/client.ts';
+import { ControlClient } from '../../src/client/control-client.ts';
 import { LogFile } from '../../src/log/log-file.ts';
 import { parseLogLine } from '../../src/log/format.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
@@ -151,9 +151,10 @@ async function tellEverything(http: To, control: To): Promise<void> {
   const type = { 'content-type': 'application/json' };
   for (const body of bodies) {
     await ask(http, CHAT, { headers: { ...type, ...headers }, method: 'POST', body });
-    await ask(control, '/control/generate', { headers: type, method: 'POST', body });
+    await ask(http, HTTP_ROUTES.runtimeGenerate, { headers: { ...type, ...headers }, method: 'POST', body });
+    await ask(control, HTTP_ROUTES.runtimeGenerate, { headers: type, method: 'POST', body });
   }
-  await ask(control, '/control/generate', { body: asked });
+  await ask(control, HTTP_ROUTES.runtimeGenerate, { body: asked });
   const secrets = { prompt: PROMPT, key: KEY, data: DATA };
   for (const body of messagesBodies(secrets)) await ask(http, HTTP_ROUTES.messages, { headers, body });
   await tellRankers(http, headers, secrets);
@@ -187,7 +188,7 @@ async function sendRaw(to: To, text: string): Promise<void> {
 }
 
 /** Waits for the engine process, other than `gone`, whose exit the daemon may not have noticed yet. */
-async function engineOf(client: Client, gone?: number): Promise<number> {
+async function engineOf(client: ControlClient, gone?: number): Promise<number> {
   return await waitFor('an engine', async () => {
     const { models } = await client.status();
     return models.find(({ state, pid }) => state === 'loaded' && pid !== gone)?.pid;
@@ -199,7 +200,7 @@ async function crashWhileGenerating(running: DaemonProcess, harm: () => void): P
   const request = { messages: [{ role: 'user' as const, content: PROMPT }], sampling: {}, stop: [], max_tokens: 5000 };
   try {
     let harmed = false;
-    for await (const event of running.client.generate(request, new AbortController().signal)) {
+    for await (const event of running.client.generate(request)) {
       if (event.type === 'start' && !harmed) {
         harmed = true;
         harm();
@@ -247,7 +248,7 @@ test('in the background: command line, standard input and invalid settings leak 
   const options = { home, env };
   assert.is((await svc(['start', '--timeout', '150s'], options)).code, 0);
   // While its engine is stopped, the command gets no answer and does not end.
-  const engine = await engineOf(new Client(join(home.dir, 'run', 'svc.sock')));
+  const engine = await engineOf(new ControlClient(join(home.dir, 'run', 'svc.sock')));
   const held = hold(engine);
   const run = spawnSvc(['run', '-s', PROMPT, '--max-tokens', '50', '--stop', KEY, PROMPT], options);
   const { pid } = run.child as { pid: number };

@@ -246,6 +246,13 @@ function* ollamaGenerateBodies(): Generator<object, void, undefined> {
     for (const value of [TEXT, [TEXT], { [TEXT]: TEXT }]) yield { ...asked, [name]: value };
 }
 
+function* generateBodies(): Generator<object, void, undefined> {
+  for (const body of planted(GenerateRequestSchema, TEXT)) {
+    const generation = { max_tokens: 1, ...(body as object) };
+    yield* [generation, { ...generation, route: 'provider:mine' }];
+  }
+}
+
 /** Bodies for each route of PUBLIC that has one; the others have forms. */
 const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
   [HTTP_ROUTES.chatCompletions]: chatBodies,
@@ -254,6 +261,10 @@ const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
   [HTTP_ROUTES.responses]: responsesBodies,
   [HTTP_ROUTES.responseInputTokens]: responsesBodies,
   [HTTP_ROUTES.responseCancel]: () => [{ id: TEXT }],
+  [HTTP_ROUTES.runtimeGenerate]: generateBodies,
+  [HTTP_ROUTES.runtimeEmbed]: () => bodiesOver({ input: ['hi'] }, [EmbedRequestSchema]),
+  [HTTP_ROUTES.runtimeRerank]: () =>
+    bodiesOver({ model: 'ranker', query: 'hi', documents: ['a'] }, [RerankRequestSchema]),
   [HTTP_ROUTES.embeddings]: () =>
     [{ input: 'hi' }, { input: TEXT, model: 'm', route: 'provider:mine' }].flatMap((start) =>
       bodiesOver(start, [EmbedRequestSchema, EmbeddingsFieldsSchema]),
@@ -298,20 +309,15 @@ test('text in requests over HTTP and the control socket is not logged', async (c
     assert.ok(bodies ?? isForm, `no bodies for ${path}`);
     const statuses = bodies ? await sendAll({ port }, path.replace('*', TEXT), bodies()) : await sendForms(port, path);
     // No model here makes embeddings, hears or fills gaps, and no response is stored.
-    const isRefused = path === HTTP_ROUTES.embeddings || path === HTTP_ROUTES.infill || isForm;
+    const isRefused =
+      ([HTTP_ROUTES.embeddings, HTTP_ROUTES.runtimeEmbed, HTTP_ROUTES.infill] as string[]).includes(path) || isForm;
     const all = path === HTTP_ROUTES.responseCancel ? [404] : isRefused ? [400, 404] : [200, 400, 404];
     for (const status of all) assert.ok(statuses.includes(status), `${path}: ${String(status)}`);
   }
-  const generations = [...planted(GenerateRequestSchema, TEXT)].map((body) => ({ max_tokens: 1, ...(body as object) }));
-  await sendAll(control, CONTROL_ROUTES.generate, generations);
-  await sendAll(
-    control,
-    CONTROL_ROUTES.generate,
-    generations.map((body) => ({ ...body, route: 'provider:mine' })),
-  );
+  await sendAll(control, HTTP_ROUTES.runtimeGenerate, generateBodies());
   for (const { method, path } of CONTROL) {
     // The following requests need a running daemon.
-    if (method !== 'POST' || path === CONTROL_ROUTES.stop || path === CONTROL_ROUTES.generate) continue;
+    if (method !== 'POST' || path === CONTROL_ROUTES.stop) continue;
     for (const name of ['model', 'provider', 'key', 'sha256', 'hub', 'drain', 'keep_alive_seconds', 'context_length'])
       await sendAll(control, path, [{ [name]: TEXT }, { model: `hf:o/${TEXT}`, provider: TEXT, key: TEXT }]);
   }
@@ -407,7 +413,7 @@ test('text of 300,000 characters in any field does not reach the log', async (co
     HTTP_ROUTES.chatCompletions,
     [...planted(ChatCompletionSchema, long)].map((body) => ({ messages: HELLO, ...(body as object) })),
   );
-  await sendAll({ socketPath: daemon.socketPath }, CONTROL_ROUTES.generate, planted(GenerateRequestSchema, long));
+  await sendAll({ socketPath: daemon.socketPath }, HTTP_ROUTES.runtimeGenerate, planted(GenerateRequestSchema, long));
   await ask({ port }, HTTP_ROUTES.chatCompletions, { body: { messages: HELLO, route: `provider:${long}` } });
   expectNone(context);
   await searchTraces(context, [TEXT, PLAIN]);

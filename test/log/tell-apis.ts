@@ -3,7 +3,7 @@ import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { ask, type To } from '../http/ask.ts';
 import type { Secrets } from './messages-bodies.ts';
 
-const RERANKS = [HTTP_ROUTES.rerank, HTTP_ROUTES.rerankV1, HTTP_ROUTES.rerankV2];
+const RERANKS = [HTTP_ROUTES.rerank, HTTP_ROUTES.rerankV1, HTTP_ROUTES.rerankV2, HTTP_ROUTES.runtimeRerank];
 
 export async function tellRankers(http: To, headers: Record<string, string>, secrets: Secrets): Promise<void> {
   const { prompt, key } = secrets;
@@ -15,7 +15,8 @@ export async function tellRankers(http: To, headers: Record<string, string>, sec
       { query: 'x', documents: ['y'], model: key, rank_fields: [prompt] },
     ])
       await ask(http, path, { headers, body });
-  await ask(http, HTTP_ROUTES.embeddings, { headers, body: { input: [prompt, key], user: key } });
+  for (const path of [HTTP_ROUTES.embeddings, HTTP_ROUTES.runtimeEmbed])
+    await ask(http, path, { headers, body: { input: [prompt, key], user: key } });
 }
 
 export async function tellTokenizers(http: To, headers: Record<string, string>, secrets: Secrets): Promise<void> {

@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -77,6 +77,20 @@ test('run answers with the addon of the package', async () => {
   const { addon } = await json('version', '--json');
   const prefix = await realpath(join(world.dir, 'prefix'));
   assert.ok(addon.path.startsWith(join(prefix, 'lib', 'node_modules', 'svc-runtime', 'prebuilds')), addon.path);
+});
+
+test('the program of the README imports the package and gets an answer from that daemon', async () => {
+  const [, program = ''] = /^```js\n(import .*?)^```$/ms.exec(await readFile(join(root, 'README.md'), 'utf8')) ?? [];
+  assert.match(program, "from 'svc-runtime'");
+  const folder = join(world.dir, 'app');
+  const modules = join(folder, 'node_modules');
+  await mkdir(modules, { recursive: true });
+  await symlink(join(world.dir, 'prefix', 'lib', 'node_modules', 'svc-runtime'), join(modules, 'svc-runtime'));
+  await writeFile(join(folder, 'app.mjs'), program);
+  const { stdout } = await run(process.execPath, ['app.mjs'], { env: world.env, cwd: folder, timeout: 180_000 });
+  assert.match(stdout, /svc provider set/);
+  const types = await readFile(join(modules, 'svc-runtime', 'dist', 'client', 'index.d.ts'), 'utf8');
+  assert.match(types, 'Client');
 });
 
 test('version shows the commit that the package was built from', async () => {

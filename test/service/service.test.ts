@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Client } from '../../src/client/client.ts';
+import { ControlClient } from '../../src/client/control-client.ts';
 import { parseConfig } from '../../src/config/config.ts';
 import { readDaemonFile } from '../../src/home/daemon-file.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
@@ -115,10 +115,10 @@ test('the system call filter allows everything that a daemon and its engine call
     { cwd: ROOT, env: childEnvironment(context.home.env), stdio: 'ignore' },
   );
   context.children.push(child);
-  const client = new Client(join(context.home.dir, 'run', 'svc.sock'));
+  const client = new ControlClient(join(context.home.dir, 'run', 'svc.sock'));
   await waitFor('the daemon', async () => (await client.ready()).status === 'ready');
   const request = { messages: [{ role: 'user' as const, content: 'go' }], max_tokens: 4, sampling: {}, stop: [] };
-  for await (const event of client.generate(request, new AbortController().signal)) assert.ok(event.type);
+  for await (const event of client.generate(request)) assert.ok(event.type);
   const ended = once(child, 'exit');
   await client.stop(1000);
   await ended;
@@ -182,13 +182,13 @@ test('a model answers when only the directories of the unit are writable', async
   context.children.push(child);
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  const client = new Client(paths.socketPath);
+  const client = new ControlClient(paths.socketPath);
   await waitFor('the daemon', async () => (await client.ready()).status === 'ready').catch((cause: unknown) => {
     throw new Error(stderr, { cause });
   });
   const request = { messages: [{ role: 'user' as const, content: 'go' }], max_tokens: 4, sampling: {}, stop: [] };
   let end = '';
-  for await (const event of client.generate(request, new AbortController().signal)) end = event.type;
+  for await (const event of client.generate(request)) end = event.type;
   assert.is(end, 'finish');
   const ended = once(child, 'exit');
   await client.stop(1000);
@@ -253,7 +253,7 @@ test('a connection to a systemd socket starts the daemon, which takes over both 
   chmodSync(socketPath, 0o600);
   // The first connection waits for the daemon and is answered.
   assert.is((await ask({ port }, '/livez')).status, 200);
-  const client = new Client(socketPath);
+  const client = new ControlClient(socketPath);
   const status = await client.status();
   assert.is(status.http, `127.0.0.1:${String(port)}`);
   assert.is(status.mode, 'service');
@@ -291,7 +291,7 @@ test('systemd is notified of readiness, watchdog signs of life, and stopping', a
     stdio: 'ignore',
   });
   context.children.push(child);
-  const client = new Client(join(home.dir, 'run', 'svc.sock'));
+  const client = new ControlClient(join(home.dir, 'run', 'svc.sock'));
   await waitFor('READY', () => told.some((line) => line.includes('READY=1')));
   await waitFor('the state READY', async () => (await client.ready()).state === 'READY');
   const beats = (): number => told.filter((line) => line.includes('WATCHDOG=1')).length;

@@ -89,8 +89,8 @@ export class BadHomes {
       'key add': ['me'],
       'key rm': ['me'],
       completion: ['bash'],
-  // Without --print it looks for the agent's program first.
-  launch: ['claude', '--print'],
+      // Without --print it looks for the agent's program first.
+      launch: ['claude', '--print'],
       'provider set': ['openai', '--default-model', 'm'],
     };
   }

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { Client } from '../../src/client/client.ts';
+import { ControlClient } from '../../src/client/control-client.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import { parseLogLine } from '../../src/log/format.ts';
 import type { LogRecord } from '../../src/protocol/logs.ts';
@@ -18,7 +18,7 @@ export interface Exit {
 
 export interface DaemonProcess {
   readonly pid: number;
-  readonly client: Client;
+  readonly client: ControlClient;
   readonly socketPath: string;
   /** Log records so far. */
   readonly log: readonly LogRecord[];
@@ -79,7 +79,7 @@ export function spawnDaemon(
     living.delete(child);
   });
   const socketPath = env['SVC_SOCKET'] ?? join(home.dir, 'run', 'svc.sock');
-  const client = new Client(socketPath);
+  const client = new ControlClient(socketPath);
 
   const reach = async (what: string, probe: () => Promise<boolean>): Promise<void> => {
     const outcome = await waitFor(what, async () => ended ?? (await probe()));

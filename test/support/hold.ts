@@ -3,7 +3,7 @@
  * however fast the machine is. Tests of deadlines, cancellation and concurrent requests then surely meet a generation
  * in flight.
  */
-import type { Client } from '../../src/client/client.ts';
+import type { ControlClient } from '../../src/client/control-client.ts';
 import { waitFor } from './wait.ts';
 
 export interface Held {
@@ -26,7 +26,7 @@ export function hold(pid: number): Held {
 }
 
 /** Stops all engines of the daemon. */
-export async function holdEngines(client: Client): Promise<Held> {
+export async function holdEngines(client: ControlClient): Promise<Held> {
   const { models } = await client.health();
   const held = models.flatMap(({ pid }) => (pid === null ? [] : hold(pid)));
   return {
@@ -37,7 +37,7 @@ export async function holdEngines(client: Client): Promise<Held> {
 }
 
 /** Waits until the daemon's first model is loaded and returns the process id of its engine. */
-export async function enginePid(client: Client): Promise<number> {
+export async function enginePid(client: ControlClient): Promise<number> {
   return await waitFor('an engine', async () => {
     const [model] = (await client.health()).models;
     return model?.state === 'loaded' ? model.pid : null;

@@ -1,6 +1,5 @@
 /** Shared by `run`, `chat` and `bench`: building a request from flags, and receiving its streamed answer. */
 import type { Client } from '../../client/client.ts';
-import { Collector } from '../../protocol/collect.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateRequest, GenerateResult, Lora, Message, Sampling } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
@@ -28,37 +27,23 @@ export async function receive(
   const quiet = setTimeout(() => {
     sayProgress('waiting for the model');
   }, QUIET_MS);
-  const answer = new Collector();
+  const answer = client.generate(request, { signal });
+  let isEmpty = true;
+  let hasText = false;
   try {
-    for await (const event of client.generate(request, signal)) {
+    for await (const event of answer) {
       clearTimeout(quiet);
-      if (answer.text === '' && answer.reasoning === '') sayProgress('');
-      answer.add(event);
+      if (isEmpty) sayProgress('');
       if (event.type === 'text') onText?.(event.text);
       else if (event.type === 'reasoning') onReasoning?.(event.text);
+      hasText ||= event.type === 'text';
+      isEmpty &&= event.type !== 'text' && event.type !== 'reasoning';
     }
   } finally {
     clearTimeout(quiet);
-    if (answer.text === '') sayProgress('');
+    if (!hasText) sayProgress('');
   }
-  const { text, reasoning, toolCalls, start, finish, route } = answer;
-  const { model, provider } = start;
-  const { reason: finish_reason, usage, timings, repetition } = finish;
-  return {
-    text,
-    ...given({
-      reasoning: reasoning === '' ? undefined : reasoning,
-      tool_calls: toolCalls.length === 0 ? undefined : toolCalls,
-    }),
-    model,
-    provider,
-    route: route.route,
-    finish_reason,
-    usage,
-    timings,
-    ...given({ repetition }),
-    trace_id: route.trace_id,
-  };
+  return await answer.result();
 }
 
 /** True if the answer ended at the limit of the context, or of the tokens of the model's settings. */

@@ -2,7 +2,7 @@
  * Checks, before a prompt goes to a chosen provider, that its key exists. On a terminal a missing key is asked for;
  * otherwise the command fails at once.
  */
-import type { Client } from '../../client/client.ts';
+import type { ControlClient } from '../../client/control-client.ts';
 import { checkedKey, saveCredential } from '../../home/credentials-file.ts';
 import type { Paths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -17,7 +17,7 @@ import { keyHint, providersHere, titleOf } from '../machine/providers.ts';
  * configured. The daemon reports everything else.
  */
 export async function ensureKey(
-  client: Client,
+  client: ControlClient,
   paths: Paths,
   flags: Pick<FlagValues<typeof routingFlags>, 'provider' | 'cloud'>,
 ): Promise<void> {
@@ -45,7 +45,7 @@ function recordHere(name: string | undefined): ProviderRecord | undefined {
   return provider && recordOf(provider);
 }
 
-async function askForKey(record: ProviderRecord, client: Client, paths: Paths): Promise<void> {
+async function askForKey(record: ProviderRecord, client: ControlClient, paths: Paths): Promise<void> {
   const { name } = record;
   const typed = await askSecret(`API key of ${titleOf(name)} (input is hidden)`);
   if (typed === undefined || typed.trim() === '') {

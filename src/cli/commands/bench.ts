@@ -8,7 +8,6 @@
  * came from a cache are not counted as computed.
  */
 import { Client } from '../../client/client.ts';
-import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateRequest, GenerateResult } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
@@ -43,7 +42,7 @@ export const spec = {
 export const run: Run<typeof spec> = async (flags) => {
   if (flags.runs < 1 || flags.runs > MOST_RUNS)
     throw new SvcError('INVALID_REQUEST', `--runs must be from 1 to ${MOST_RUNS}`);
-  const client = new Client(resolvePaths().socketPath);
+  const client = new Client();
   const { queue, models } = await client.health();
   if (queue.active > 0) say('other requests are running in the daemon: the figures will include their load');
   try {

@@ -5,7 +5,7 @@
  * Ctrl-C stops the answer in the engine and keeps the chat. The text received so far stays in the conversation,
  * because the user has read it; a failed turn does not.
  */
-import { Client } from '../../client/client.ts';
+import { ControlClient } from '../../client/control-client.ts';
 import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateResult, Message } from '../../protocol/generate.ts';
@@ -45,7 +45,7 @@ export const run: Run<typeof spec> = async (flags) => {
   await chat.connect();
   if (flags.provider !== undefined || flags.cloud) {
     const { ensureKey } = await import('../asking/provider-key.ts');
-    await ensureKey(new Client(paths.socketPath), paths, flags);
+    await ensureKey(new ControlClient(paths.socketPath), paths, flags);
   }
   const turns = openTurns(() => {
     chat.interrupt();
@@ -77,7 +77,7 @@ async function converse(chat: Chat, turns: Turns, isTerminal: boolean): Promise<
 class Chat {
   readonly #paths: Paths;
   readonly #flags: Flags<typeof spec>;
-  readonly #client: Client;
+  readonly #client: ControlClient;
   #model: string | undefined;
   #messages: Message[] = [];
   #answering: AbortController | undefined;
@@ -86,7 +86,7 @@ class Chat {
     this.#paths = paths;
     this.#flags = flags;
     this.#model = flags.model;
-    this.#client = new Client(paths.socketPath);
+    this.#client = new ControlClient(paths.socketPath);
   }
 
   /** Called before every turn, so that the chat survives a daemon that has ended meanwhile. */

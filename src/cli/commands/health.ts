@@ -1,4 +1,4 @@
-import { Client } from '../../client/client.ts';
+import { ControlClient } from '../../client/control-client.ts';
 import { notRunning } from '../../client/daemon-errors.ts';
 import { probeHttpHealth } from '../../client/http-probe.ts';
 import { watchHealth } from '../../client/watch-health.ts';
@@ -51,7 +51,7 @@ interface Source {
 
 async function open(source: 'http' | 'grpc' | 'socket', paths: Paths): Promise<Source> {
   if (source === 'socket') {
-    const client = new Client(paths.socketPath);
+    const client = new ControlClient(paths.socketPath);
     return asked(() => client.health());
   }
   const daemon = readDaemonFile(paths.daemonFile);

@@ -2,7 +2,7 @@
  * `svc launch`: starts a coding agent that is installed on this machine, pointed at svc. The agent gets this terminal;
  * what svc says comes before, on standard error.
  */
-import { Client } from '../../client/client.ts';
+import { ControlClient } from '../../client/control-client.ts';
 import { reachable } from '../../client/address.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -58,7 +58,7 @@ export const run: Run<typeof spec> = async (
   const program = isPrinted ? agent.program : installed(agent);
   const paths = resolvePaths();
   if (!flags['no-start']) await ensureServing(paths, false);
-  const client = new Client(paths.socketPath);
+  const client = new ControlClient(paths.socketPath);
   const chosen = await offeringPull(model, false, () => chooseModel(client, model, agent));
   const { http } = await client.status();
   if (http === null) throw new SvcError('NOT_READY', 'the daemon does not serve HTTP', { hint: 'see `svc status`' });

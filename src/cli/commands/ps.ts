@@ -1,5 +1,5 @@
 /** The models in memory: their health records, with device and expiry from their model records. */
-import { Client } from '../../client/client.ts';
+import { ControlClient } from '../../client/control-client.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import type { LoadedModel, LoadedModelHealth } from '../../protocol/records.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
@@ -15,7 +15,7 @@ export const spec = {
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = async ({ json }) => {
-  const client = new Client(resolvePaths().socketPath);
+  const client = new ControlClient(resolvePaths().socketPath);
   const [health, records] = await Promise.all([client.health(), client.models()]);
   const models = health.models.map((model): Process => {
     const loaded = records.find(({ id }) => id === model.id)?.loaded;

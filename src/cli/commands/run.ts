@@ -2,7 +2,8 @@
  * `svc run`: one prompt, one answer. The text is streamed to standard output; messages about it go to standard error.
  * Ctrl-C closes the connection, which stops the generation in the engine.
  */
-import { Client } from '../../client/client.ts';
+import type { Client } from '../../client/client.ts';
+import { ControlClient } from '../../client/control-client.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ContentPart, GenerateRequest, GenerateResult, Message } from '../../protocol/generate.ts';
@@ -113,7 +114,7 @@ export const run: Run<typeof spec> = async (flags, { prompt: argument, '-': dash
   };
   const paths = resolvePaths();
   if (!flags['no-start']) await ensureServing(paths, flags.json);
-  const client = new Client(paths.socketPath);
+  const client = new ControlClient(paths.socketPath);
   if (flags.provider !== undefined || flags.cloud) {
     // Imported only here: it loads the config and the catalogue.
     const { ensureKey } = await import('../asking/provider-key.ts');

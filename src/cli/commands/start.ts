@@ -1,4 +1,4 @@
-import { Client } from '../../client/client.ts';
+import { ControlClient } from '../../client/control-client.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
@@ -26,7 +26,7 @@ export const run: Run<typeof spec> = async ({ timeout, json }) => {
   const { wasRunning, trouble } = await ensureDaemon(paths, { timeoutMs: timeout, json });
   // A failed start exits with 1; exit code 4 is for `status` and `health`.
   if (trouble !== null) throw new SvcError('INTERNAL', trouble.message, given({ hint: trouble.hint }));
-  const status = await new Client(paths.socketPath).status();
+  const status = await new ControlClient(paths.socketPath).status();
   const state = wasRunning ? 'is already running' : 'is ready';
   const address = status.http === null ? '' : ` at http://${status.http}`;
   const record = { ...status, already_running: wasRunning };

@@ -1,4 +1,4 @@
-import { Client } from '../../client/client.ts';
+import { ControlClient } from '../../client/control-client.ts';
 import { lastExit } from '../../home/last-exit.ts';
 import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { VERSION } from '../../config/version.ts';
@@ -28,7 +28,7 @@ export const run: Run<typeof spec> = async ({ json }) => {
 
 /** `ready` is null if no daemon is running. */
 async function ask(paths: Paths): Promise<{ status: StatusRecord; ready: ReadyRecord | null }> {
-  const client = new Client(paths.socketPath);
+  const client = new ControlClient(paths.socketPath);
   try {
     const [status, ready] = await Promise.all([client.status(), client.ready()]);
     return { status, ready };

@@ -1,7 +1,7 @@
 /** `svc stop`: asks the daemon to drain and end, and kills it if it does not end in time. Its engines end with it. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client } from '../../client/client.ts';
+import { ControlClient } from '../../client/control-client.ts';
 import { readDaemonFile } from '../../home/daemon-file.ts';
 import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { isAlive as isSameProcess } from '../../process/process-identity.ts';
@@ -53,7 +53,7 @@ export const run: Run<typeof spec> = async ({ timeout, force, json }) => {
 
 /** Returns undefined if no daemon is running. */
 async function askToStop(paths: Paths, drainMs: number): Promise<{ pid: number; heard: boolean } | undefined> {
-  const client = new Client(paths.socketPath);
+  const client = new ControlClient(paths.socketPath);
   const recorded = recordedPid(paths);
   try {
     const pid = (await client.status()).pid ?? recorded;

@@ -2,7 +2,7 @@
  * Models, from the daemon or, without one, from the store. The store is a directory of files; a daemon sees the
  * changes of a command when it next reads them.
  */
-import { Client } from '../../client/client.ts';
+import { ControlClient } from '../../client/control-client.ts';
 import { loadConfig } from '../../config/config.ts';
 import { modelNamesIn } from '../../config/model-settings.ts';
 import { ENGINE_VERSION } from '../../config/version.ts';
@@ -53,9 +53,9 @@ export async function findModel(typed: string): Promise<ModelRecord> {
 }
 
 /** Returns undefined if no daemon is running. */
-export async function fromDaemon<Answer>(ask: (client: Client) => Promise<Answer>): Promise<Answer | undefined> {
+export async function fromDaemon<Answer>(ask: (client: ControlClient) => Promise<Answer>): Promise<Answer | undefined> {
   try {
-    return await ask(new Client(resolvePaths().socketPath));
+    return await ask(new ControlClient(resolvePaths().socketPath));
   } catch (error) {
     if (error instanceof SvcError && error.code === 'DAEMON_NOT_RUNNING') return undefined;
     throw error;

@@ -3,7 +3,7 @@
  * line per tenth or per ten seconds, or the events as JSON lines. Ctrl-C pauses: the same command resumes the download.
  */
 import { join } from 'node:path';
-import { Client } from '../../client/client.ts';
+import { ControlClient } from '../../client/control-client.ts';
 import { hubEnvironment } from '../../config/hub.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import type { Pulled } from '../../models/pull/puller.ts';
@@ -56,7 +56,7 @@ async function* events(request: PullRequest, signal: AbortSignal): AsyncGenerato
   const paths = resolvePaths();
   let hasBegun = false;
   try {
-    for await (const event of new Client(paths.socketPath).pull(request, signal)) {
+    for await (const event of new ControlClient(paths.socketPath).pull(request, signal)) {
       hasBegun = true;
       yield event;
     }

@@ -1,7 +1,7 @@
 /** svc.v1.Inference: converts messages to requests, and events to messages. */
 import type { Definitions } from '../../grpc/definitions.ts';
 import { fieldsOf } from '../../grpc/records.ts';
-import { Collector } from '../../protocol/collect.ts';
+import { Collector, ranked } from '../../protocol/collect.ts';
 import { parseEmbedRequest, type EmbedRequest } from '../../protocol/embed.ts';
 import {
   asksForCall,
@@ -13,7 +13,7 @@ import {
   type TokenLogprob,
   type TokenLogprobs,
 } from '../../protocol/generate.ts';
-import { parseRerankRequest, ranked, type RerankRequest } from '../../protocol/rerank.ts';
+import { parseRerankRequest, type RerankRequest } from '../../protocol/rerank.ts';
 import { invalid, parse } from '../../protocol/validate.ts';
 import { parsedJson } from '../../protocol/foreign-text.ts';
 import { JsonGauge } from '../http/json-gauge.ts';

@@ -1,21 +1,12 @@
 /** Routes of the control socket only: the daemon's own commands, for the CLI. */
 import * as v from 'valibot';
-import { SvcError } from '../../protocol/errors.ts';
 import { GenerateRequestSchema, LIMITS } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
-import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../protocol/ndjson.ts';
-import type { ControlEvent, LoadEvent, ProviderTestEvent, PullEvent } from '../../protocol/routes.ts';
+import type { ProviderTestEvent, ProviderTestStep } from '../../protocol/routes.ts';
 import { parse } from '../../protocol/validate.ts';
 import { readJson } from './body.ts';
-import { contextOf, type Exchange } from './exchange.ts';
-import type { StreamFormat } from './reply.ts';
-
-const FORMAT: StreamFormat = {
-  contentType: NDJSON_CONTENT_TYPE,
-  // The client is on this machine; the kernel reports when it closes the connection.
-  heartbeat: null,
-  encodeError: (error, id) => ndjsonLine({ type: 'error', id, error: error.toRecord() } satisfies ControlEvent),
-};
+import { streamLines } from './event-lines.ts';
+import type { Exchange } from './exchange.ts';
 
 const ModelSchema = v.object({ model: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength)) });
 const LoadSchema = v.object({
@@ -70,15 +61,6 @@ export function reload({ services, reply }: Exchange): void {
   reply.json(200, services.reload());
 }
 
-export async function generate(exchange: Exchange): Promise<void> {
-  const request = parse(GenerateRequestSchema, await readJson(exchange));
-  await streamLines(exchange, exchange.services.router.route(request, contextOf(exchange)));
-}
-
-export async function models({ services, reply }: Exchange): Promise<void> {
-  reply.json(200, { models: await services.models() });
-}
-
 export async function load(exchange: Exchange): Promise<void> {
   const { model, ...wishes } = parse(LoadSchema, await readJson(exchange));
   await streamLines(exchange, exchange.services.load(model, exchange.signal, wishes));
@@ -107,28 +89,16 @@ export async function providerModels(exchange: Exchange): Promise<void> {
 
 export async function testProvider(exchange: Exchange): Promise<void> {
   const { provider } = parse(ProviderSchema, await readJson(exchange));
-  exchange.reply.stream(FORMAT);
-  for await (const step of exchange.services.testProvider(provider, exchange.signal)) {
-    await exchange.reply.write(ndjsonLine({ type: 'step', ...step } satisfies ProviderTestEvent));
-  }
-  await exchange.reply.write(ndjsonLine({ type: 'tested' } satisfies ProviderTestEvent));
-  exchange.reply.end();
+  await streamLines(exchange, testLines(exchange.services.testProvider(provider, exchange.signal)));
+}
+
+async function* testLines(steps: AsyncIterable<ProviderTestStep>): AsyncGenerator<ProviderTestEvent> {
+  for await (const step of steps) yield { type: 'step', ...step };
+  yield { type: 'tested' };
 }
 
 export async function lendKey(exchange: Exchange): Promise<void> {
   const { provider, key } = parse(LentKeySchema, await readJson(exchange));
   exchange.services.lendKey(provider, key);
   exchange.reply.json(200, {});
-}
-
-async function streamLines(
-  { reply }: Exchange,
-  events: AsyncIterable<ControlEvent | LoadEvent | PullEvent>,
-): Promise<void> {
-  reply.stream(FORMAT);
-  for await (const event of events) {
-    if (event.type === 'error') throw SvcError.fromRecord(event.error);
-    await reply.write(ndjsonLine(event));
-  }
-  reply.end();
 }

@@ -24,6 +24,7 @@ import { ollamaEmbed, ollamaEmbeddings } from './ollama/embed.ts';
 import * as ollama from './ollama/models.ts';
 import { ollamaPull } from './ollama/pull.ts';
 import { rerank } from './cohere/rerank.ts';
+import * as runtime from './runtime.ts';
 import { createResponse } from './openai/responses/create.ts';
 import { countInputTokens } from './openai/responses/input-tokens.ts';
 import { cancelResponse, deleteResponse, listInputItems, showResponse } from './openai/responses/stored.ts';
@@ -47,6 +48,10 @@ export const PUBLIC: readonly Route[] = [
   { method: 'GET', path: HTTP_ROUTES.readyz, scope: 'probe', handler: readyz },
   { method: 'GET', path: `${HTTP_ROUTES.readyz}/*`, scope: 'probe', handler: readyzOne },
   { method: 'GET', path: HTTP_ROUTES.health, scope: 'local', handler: health },
+  { method: 'GET', path: HTTP_ROUTES.runtimeModels, scope: 'local', handler: runtime.models },
+  { method: 'POST', path: HTTP_ROUTES.runtimeGenerate, scope: 'local', handler: runtime.generate },
+  { method: 'POST', path: HTTP_ROUTES.runtimeEmbed, scope: 'local', handler: runtime.embed },
+  { method: 'POST', path: HTTP_ROUTES.runtimeRerank, scope: 'local', handler: runtime.rerank },
   { method: 'GET', path: HTTP_ROUTES.metrics, scope: 'local', handler: metrics },
   { method: 'POST', path: HTTP_ROUTES.chatCompletions, scope: 'local', handler: chatCompletions },
   { method: 'POST', path: HTTP_ROUTES.messages, scope: 'local', handler: messages },
@@ -97,8 +102,6 @@ export const CONTROL: readonly Route[] = [
   { method: 'POST', path: CONTROL_ROUTES.stop, scope: 'admin', handler: control.stop },
   { method: 'POST', path: CONTROL_ROUTES.drain, scope: 'admin', handler: control.drain },
   { method: 'POST', path: CONTROL_ROUTES.reload, scope: 'admin', handler: control.reload },
-  { method: 'POST', path: CONTROL_ROUTES.generate, scope: 'admin', handler: control.generate },
-  { method: 'GET', path: CONTROL_ROUTES.models, scope: 'admin', handler: control.models },
   { method: 'POST', path: CONTROL_ROUTES.load, scope: 'admin', handler: control.load },
   { method: 'POST', path: CONTROL_ROUTES.pull, scope: 'admin', handler: control.pull },
   { method: 'POST', path: CONTROL_ROUTES.unload, scope: 'admin', handler: control.unload },

@@ -3,11 +3,11 @@
  * llama-server's to ours. One answer has the fields of all four.
  */
 import * as v from 'valibot';
-import type { Collector } from '../collect.ts';
+import { ranked, type Collector } from '../collect.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
 import { truncatedOf } from '../openai/chat-response.ts';
-import { parseRerankRequest, ranked, RerankRequestSchema, type RerankRequest } from '../rerank.ts';
+import { parseRerankRequest, RerankRequestSchema, type RerankRequest } from '../rerank.ts';
 import { invalid, parse, presentFields } from '../validate.ts';
 
 export interface RerankCall {

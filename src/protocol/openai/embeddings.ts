@@ -4,6 +4,7 @@ import { parseEmbedRequest, type EmbedRequest } from '../embed.ts';
 import type { FinishEvent } from '../generate.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
+import { encodeVector } from '../ndjson.ts';
 import { truncatedOf } from './chat-response.ts';
 import { invalid, parse, presentFields } from '../validate.ts';
 
@@ -48,10 +49,7 @@ export function embeddingsHead(model: string, finish: FinishEvent): string {
 
 /** base64 encodes 32-bit floats, little-endian. */
 export function embeddingsItem(vector: Float32Array, index: number, format: EncodingFormat): string {
-  const embedding =
-    format === 'float'
-      ? Array.from(vector)
-      : Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64');
+  const embedding = format === 'float' ? Array.from(vector) : encodeVector(vector);
   return `${index === 0 ? '' : ','}${JSON.stringify({ object: 'embedding', index, embedding })}`;
 }
 

@@ -4,7 +4,7 @@
  * The suites are JavaScript: `npm run check` sees no types of these clients, which only `npm test` installs.
  */
 import * as assert from 'uvu/assert';
-import { Client } from '../../../src/client/client.ts';
+import { ControlClient } from '../../../src/client/control-client.ts';
 import { holdEngines } from '../../support/hold.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -32,7 +32,7 @@ export function assertFits(value) {
   assert.equal(others, {});
 }
 
-const daemon = new Client(process.env.SVC_CLIENT_SOCKET);
+const daemon = new ControlClient(process.env.SVC_CLIENT_SOCKET);
 
 /**
  * Starts a generation with `begin(signal)`, which resolves once a first piece is there, aborts it while the engine is

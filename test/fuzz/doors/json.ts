@@ -175,6 +175,29 @@ const EMBED = {
   user: 'b',
 };
 
+const RUNTIME_EMBED = {
+  model: 'tiny',
+  input: ['a', [1, 2]],
+  dimensions: 4,
+  truncate: true,
+  route: 'local',
+  context_length: 1,
+  keep_alive_seconds: 60,
+  timeout_ms: 1000,
+};
+
+const RUNTIME_RERANK = {
+  model: 'tiny',
+  query: 'a',
+  documents: ['b'],
+  max_document_tokens: 8,
+  truncate: true,
+  route: 'local',
+  context_length: 1,
+  keep_alive_seconds: 60,
+  timeout_ms: 1000,
+};
+
 const RERANK = {
   model: 'tiny',
   query: 'a',
@@ -246,6 +269,10 @@ interface Body {
 }
 
 export const BODIES: readonly Body[] = [
+  { path: HTTP_ROUTES.runtimeGenerate, control: true, value: GENERATE },
+  { path: HTTP_ROUTES.runtimeGenerate, control: false, value: { ...PLAIN, sampling: SAMPLING } },
+  { path: HTTP_ROUTES.runtimeEmbed, control: false, value: RUNTIME_EMBED },
+  { path: HTTP_ROUTES.runtimeRerank, control: false, value: RUNTIME_RERANK },
   { path: HTTP_ROUTES.chatCompletions, control: false, value: CHAT },
   { path: HTTP_ROUTES.chatCompletions, control: false, value: PLAIN },
   { path: HTTP_ROUTES.chatCompletions, control: false, value: { ...PLAIN, n: 3, stream: true } },
@@ -283,8 +310,6 @@ export const BODIES: readonly Body[] = [
   },
   { path: HTTP_ROUTES.ollamaDelete, control: false, method: 'DELETE', value: { model: 'copy' } },
   { path: HTTP_ROUTES.ollamaPull, control: false, value: { model: 'localhost:1/a/b', stream: false, insecure: true } },
-  { path: CONTROL_ROUTES.generate, control: true, value: GENERATE },
-  { path: CONTROL_ROUTES.generate, control: true, value: { ...PLAIN, sampling: SAMPLING } },
   { path: CONTROL_ROUTES.stop, control: true, value: { drain_timeout_ms: 1 }, spoilt: { drain_timeout_ms: 'never' } },
   { path: CONTROL_ROUTES.drain, control: true, value: { drain: true }, spoilt: { drain: 'never' } },
   { path: CONTROL_ROUTES.reload, control: true, value: {} },

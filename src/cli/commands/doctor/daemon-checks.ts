@@ -3,7 +3,7 @@ import { accessSync, constants, lstatSync, statSync, type Stats } from 'node:fs'
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { dirname } from 'node:path';
-import { Client } from '../../../client/client.ts';
+import { ControlClient } from '../../../client/control-client.ts';
 import { ownerFault, trustFault } from '../../../client/socket-trust.ts';
 import { loadConfig, parseConfig, type Config } from '../../../config/config.ts';
 import type { Paths } from '../../../home/paths.ts';
@@ -79,7 +79,7 @@ export interface CheckedDaemon {
 }
 
 export async function checkDaemon(paths: Paths): Promise<CheckedDaemon> {
-  const client = new Client(paths.socketPath);
+  const client = new ControlClient(paths.socketPath);
   try {
     const [status, ready, providers] = await Promise.all([client.status(), client.ready(), client.providers()]);
     const serves = ready.status === 'ready';

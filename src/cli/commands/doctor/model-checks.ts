@@ -1,5 +1,5 @@
 /** Checks of the model store, file by file, and of the default model, by generating one token. */
-import { Client } from '../../../client/client.ts';
+import { ControlClient } from '../../../client/control-client.ts';
 import type { Paths } from '../../../home/paths.ts';
 import { tryModel } from '../../../engine/try-model.ts';
 import { digestOfModel } from '../../../models/store/adopted.ts';
@@ -125,7 +125,7 @@ async function checkDefaultModel(
   try {
     const startedAt = performance.now();
     const { capabilities } = daemonServes
-      ? await tryInDaemon(new Client(paths.socketPath), model)
+      ? await tryInDaemon(new ControlClient(paths.socketPath), model)
       : await tryAlone(model);
     const where = daemonServes ? 'in the daemon' : 'in an engine process of its own';
     const took = ((performance.now() - startedAt) / 1000).toFixed(1);
@@ -142,12 +142,12 @@ async function tryAlone({ id, path, capabilities }: ModelRecord): Promise<Found>
   return triedFields(capabilities, foundBy(await tryModel(id, path, TOKEN_MS)));
 }
 
-async function tryInDaemon(client: Client, model: ModelRecord): Promise<Found> {
+async function tryInDaemon(client: ControlClient, model: ModelRecord): Promise<Found> {
   await oneToken(client, model.id);
   return (await client.models()).find(({ id }) => id === model.id) ?? model;
 }
 
-async function oneToken(client: Client, model: string): Promise<void> {
+async function oneToken(client: ControlClient, model: string): Promise<void> {
   const request = {
     model,
     messages: [{ role: 'user' as const, content: 'Hello' }],
@@ -157,7 +157,7 @@ async function oneToken(client: Client, model: string): Promise<void> {
     route: 'local',
     timeout_ms: TOKEN_MS,
   };
-  for await (const event of client.generate(request, new AbortController().signal)) {
+  for await (const event of client.generate(request)) {
     if (event.type === 'finish' && event.usage?.output_tokens === 0) throw new Error('the model generated no token');
   }
 }

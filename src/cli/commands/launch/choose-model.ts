@@ -1,6 +1,6 @@
 /** Chooses the model for an agent: the one that was named, or the best of this machine. Loads a local model. */
 import { totalmem } from 'node:os';
-import type { Client } from '../../../client/client.ts';
+import type { ControlClient } from '../../../client/control-client.ts';
 import { estimatedBytes, searchCatalogue } from '../../../models/pull/catalogue.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import type { Model } from '../../../protocol/openai/model.ts';
@@ -21,7 +21,7 @@ const SHARE_OF_MEMORY = 0.5;
  * `typed`: model, PROVIDER/MODEL or policy. Without it: the default if it suffices, otherwise the largest installed
  * model that does. Throws MODEL_NOT_FOUND, INVALID_REQUEST if the named model does not suffice, the error of a load.
  */
-export async function chooseModel(client: Client, typed: string | undefined, agent: Needs): Promise<ChosenModel> {
+export async function chooseModel(client: ControlClient, typed: string | undefined, agent: Needs): Promise<ChosenModel> {
   const [listed, records] = await Promise.all([client.listed(), client.models()]);
   const installed = bestFirst(listed, records);
   if (typed !== undefined) return await named(typed, { client, agent, listed, records, installed });
@@ -41,7 +41,7 @@ export async function chooseModel(client: Client, typed: string | undefined, age
 }
 
 interface Among {
-  readonly client: Client;
+  readonly client: ControlClient;
   readonly agent: Needs;
   readonly listed: readonly Model[];
   readonly records: readonly ModelRecord[];
@@ -101,7 +101,7 @@ function lackOf({ max_model_len: length, ...model }: Model, { leastContext }: Ne
 }
 
 /** Loads a local model: only then its real context and whether it can call tools are known. `other`: for the error. */
-async function readied(client: Client, model: Model, agent: Needs, other?: string): Promise<ChosenModel> {
+async function readied(client: ControlClient, model: Model, agent: Needs, other?: string): Promise<ChosenModel> {
   if (model.kind !== 'local') return { model: model.id, contextLength: model.max_model_len };
   const wishes = { context_length: agent.leastContext, briefly: true };
   let contextLength = 0;

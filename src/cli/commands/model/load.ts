@@ -1,4 +1,4 @@
-import { Client } from '../../../client/client.ts';
+import { ControlClient } from '../../../client/control-client.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonLinesFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { count } from '../../terminal/format.ts';
@@ -19,7 +19,7 @@ export const spec = {
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = async ({ json, context, 'keep-alive': keepAliveMs, pin }, { model }) => {
-  const client = new Client(resolvePaths().socketPath);
+  const client = new ControlClient(resolvePaths().socketPath);
   const wishes = {
     ...(context === undefined ? {} : { context_length: context }),
     ...(keepAliveMs === undefined ? {} : { keep_alive_seconds: keepAliveMs / 1000 }),

@@ -1,4 +1,4 @@
-import { Client } from '../../../client/client.ts';
+import { ControlClient } from '../../../client/control-client.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { modelName } from '../../machine/model-name.ts';
@@ -12,6 +12,6 @@ export const spec = {
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = async ({ json }, { model }) => {
-  await new Client(resolvePaths().socketPath).unload(modelName(model));
+  await new ControlClient(resolvePaths().socketPath).unload(modelName(model));
   printResult(json, { unloaded: model }, `unloaded ${model}`);
 };

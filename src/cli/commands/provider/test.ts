@@ -1,7 +1,7 @@
 import { ERRORS } from '../../../protocol/errors.ts';
 import type { ProviderTestStep } from '../../../protocol/routes.ts';
 import { testProvider } from '../../../providers/provider-test.ts';
-import { Client } from '../../../client/client.ts';
+import { ControlClient } from '../../../client/control-client.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonFlag, providerArgument, type Run, type Spec } from '../../spec.ts';
 import { fromDaemon } from '../../machine/models.ts';
@@ -42,7 +42,7 @@ async function* stepsFor(name: string, signal: AbortSignal): AsyncGenerator<Prov
   const provider = findProvider(name, providersHere());
   // If a daemon is running, its keys and its network count.
   if ((await fromDaemon((client) => client.status())) !== undefined) {
-    yield* new Client(resolvePaths().socketPath).testProvider(name, signal);
+    yield* new ControlClient(resolvePaths().socketPath).testProvider(name, signal);
     return;
   }
   const backend = await connectHere(provider);

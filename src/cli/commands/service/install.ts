@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { makeDirectorySync } from '../../../files/make-directory.ts';
-import { Client } from '../../../client/client.ts';
+import { ControlClient } from '../../../client/control-client.ts';
 import { loadConfig } from '../../../config/config.ts';
 import { makePrivateDirectory, resolvePaths, type Paths } from '../../../home/paths.ts';
 import { SvcError } from '../../../protocol/errors.ts';
@@ -38,7 +38,7 @@ export const run: Run<typeof spec> = async ({ json }) => {
 /** Refuses if a daemon that is not a service holds the address. */
 async function refuseBesideAnother(paths: Paths): Promise<void> {
   try {
-    const { mode, pid } = await new Client(paths.socketPath).status();
+    const { mode, pid } = await new ControlClient(paths.socketPath).status();
     if (mode === 'service') return;
     throw new SvcError('ALREADY_RUNNING', `svc is running already, not as a service (pid ${String(pid)})`, {
       hint: 'stop it first: svc stop',
