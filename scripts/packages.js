@@ -5,6 +5,7 @@
  *   npm run packages -- linux-arm64               only that platform's
  *   npm run packages -- linux-x64 svc-runtime     these two
  *   npm run packages -- --out FOLDER              into another folder
+ *   npm run packages -- --page                    writes the sizes into docs/platforms.md, too
  *
  * svc-runtime comes last: it holds the digests of the tarballs that lie in the folder. Every tarball is checked
  * (check-packages.js). A platform other than this machine's needs its cross compiler.
@@ -14,6 +15,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { checkTarball, describe } from './steps/check-package.js';
 import { installPackages } from './steps/packages.js';
+import { writeSizes } from './steps/platforms-page.js';
 import { makePlatformPackage, obstacleTo } from './steps/platform-package.js';
 import { packageName, PACKAGES, platforms, RUNTIME } from './steps/platforms.js';
 import { root } from './steps/root.js';
@@ -21,7 +23,10 @@ import { main, say, StepError } from './steps/run.js';
 import { makeRuntimePackage } from './steps/runtime-package.js';
 
 await main(async () => {
-  const { values, positionals } = parseArgs({ options: { out: { type: 'string' } }, allowPositionals: true });
+  const { values, positionals } = parseArgs({
+    options: { out: { type: 'string' }, page: { type: 'boolean' } },
+    allowPositionals: true,
+  });
   const out = values.out ?? join(root, PACKAGES);
   await mkdir(out, { recursive: true });
   await installPackages();
@@ -31,7 +36,11 @@ await main(async () => {
     tarballs.push(await makePlatformPackage(platform, out));
   }
   if (asked.includes(RUNTIME)) tarballs.push(await makeRuntimePackage(out));
-  for (const tarball of tarballs) process.stdout.write(`${tarball}\n  ${describe(await checkTarball(tarball))}\n`);
+  for (const tarball of tarballs) {
+    const facts = await checkTarball(tarball);
+    process.stdout.write(`${tarball}\n  ${describe(facts)}\n`);
+    if (values.page && facts.platform !== undefined) await writeSizes(facts);
+  }
 });
 
 /** Returns all packages that can be built here, and says why the others cannot. */

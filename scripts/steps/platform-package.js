@@ -30,6 +30,7 @@ export async function buildNative(platform, targets = []) {
   if (obstacle !== null) throw new StepError(`${packageName(platform)} cannot be built here: ${obstacle}`);
   await unpackLlamaCpp();
   if (platform !== host) return await crossBuild(platform, targets);
+  if (platforms[platform].fromSource !== undefined) return await sourceBuild(platform);
   await buildAddon();
   await refuseOwnProcessorOnly();
   return `${addonFolder}/bin`;
@@ -109,11 +110,27 @@ async function crossBuild(platform, targets) {
   return `${folder}/bin`;
 }
 
+/** Builds libllama, too; cmake-js knows where Windows' import library of Node is. */
+async function sourceBuild(platform) {
+  const folder = `build/${platform}`;
+  await requireTools();
+  const definitions = ['SVC_LLAMA=source', ...platforms[platform].fromSource].map((each) => `--CD${each}`);
+  const cmakeJs = inRoot('node_modules/cmake-js/bin/cmake-js');
+  await run('configuring the engine and libllama', process.execPath, [
+    ...[cmakeJs, 'configure', '--out', folder],
+    ...definitions,
+  ]);
+  const build = ['--build', folder, '--config', 'Release', '--target', 'svc_addon', '--parallel'];
+  await run('building the engine and libllama (half an hour)', 'cmake', build);
+  // Visual Studio's generator adds a folder for the configuration.
+  const release = `${folder}/bin/Release`;
+  return existsSync(inRoot(release)) ? release : `${folder}/bin`;
+}
+
 /** Refuses a libllama built for this CPU, because it would crash on CPUs with fewer features. */
 async function refuseOwnProcessorOnly() {
   const cache = await readFile(inRoot(addonFolder, 'CMakeCache.txt'), 'utf8');
-  const isPortable = /^GGML_CPU_ALL_VARIANTS:\w+=ON$/m.test(cache);
-  if (!/^SVC_LLAMA:\w+=prebuilt$/m.test(cache) && !isPortable) {
+  if (!/^SVC_LLAMA:\w+=prebuilt$/m.test(cache)) {
     throw new StepError(
       `${addonFolder} holds a libllama built for this CPU only. Build again without SVC_LLAMA=source.`,
     );

@@ -12,7 +12,7 @@ import { promisify } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fetchDependencies } from '../../scripts/steps/dependencies.js';
-import { startRegistry, type Registry } from './registry.ts';
+import { startRegistry, type Registry } from '../../scripts/steps/registry.js';
 
 const MB = 1e6;
 const root = join(import.meta.dirname, '..', '..');
