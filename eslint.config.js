@@ -71,7 +71,7 @@ const nodeGlobals = Object.fromEntries(
 );
 
 export default defineConfig(
-  { ignores: ['node_modules', 'build', 'dist', 'prebuilds', 'models'] },
+  { ignores: ['node_modules', 'build', 'dist', 'models'] },
   js.configs.recommended,
   { languageOptions: { globals: nodeGlobals }, linterOptions: { reportUnusedDisableDirectives: 'error' } },
   {

@@ -1,6 +1,6 @@
 /** Builds svc.node and process.node, with the libraries that they need next to them. */
 import { availableParallelism } from 'node:os';
-import { readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { inRoot } from './root.js';
 import { lockedPackage } from './packages.js';
 import { run } from './run.js';
@@ -50,7 +50,7 @@ export async function nativeInputs() {
   return {
     inputs: [
       'CMakeLists.txt',
-      'cmake',
+      ...(await cmakeFiles()),
       'native/addon.cc',
       'native/binding',
       'native/engine',
@@ -66,4 +66,10 @@ export async function nativeInputs() {
       ...(await Promise.all(packages.map(lockedPackage))),
     ],
   };
+}
+
+/** Without the folder of toolchain files, which only builds for other platforms read. */
+async function cmakeFiles() {
+  const entries = await readdir(inRoot('cmake'), { withFileTypes: true });
+  return entries.flatMap((entry) => (entry.isFile() ? [`cmake/${entry.name}`] : [])).sort();
 }

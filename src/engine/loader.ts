@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { variable } from '../process/environment.ts';
-import { nativeFolders } from '../process/addon.ts';
+import { nativePlace } from '../process/native-package.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { Addon } from './addon.ts';
 
@@ -14,40 +14,29 @@ export interface LoadedAddon {
   readonly directory: string;
 }
 
-/** Possible paths of svc.node, the likeliest first. */
-export function addonCandidates(override: string | undefined = variable('SVC_ADDON')): string[] {
-  if (override !== undefined) return [override];
-  return nativeFolders().map((folder) => join(folder, 'svc.node'));
+/** Path of svc.node, which need not exist. Throws ENGINE_UNAVAILABLE if the package that should have it is missing. */
+export function addonPath(override: string | undefined = variable('SVC_ADDON')): string {
+  if (override !== undefined) return override;
+  const place = nativePlace();
+  if ('message' in place) throw new SvcError('ENGINE_UNAVAILABLE', place.message, { hint: place.hint });
+  return join(place.folder, 'svc.node');
 }
 
-/** Throws ENGINE_UNAVAILABLE that lists all paths tried. The loaded addon throws only SvcError. */
-export function loadAddon(candidates: readonly string[] = addonCandidates()): LoadedAddon {
+/** Throws ENGINE_UNAVAILABLE. The loaded addon throws only SvcError. */
+export function loadAddon(path: string = addonPath()): LoadedAddon {
   const require = createRequire(import.meta.url);
-  const tried: string[] = [];
-  let broken = false;
-  for (const path of candidates) {
-    if (!existsSync(path)) {
-      tried.push(`${path}: not there`);
-      continue;
-    }
-    try {
-      const addon = require(path) as Addon;
-      addon.setErrorClass(SvcError);
-      return { addon, path, directory: dirname(path) };
-    } catch (error) {
-      broken = true;
-      tried.push(`${path}: ${firstLine(error)}`);
-    }
+  try {
+    if (!existsSync(path)) throw new Error('not there');
+    const addon = require(path) as Addon;
+    addon.setErrorClass(SvcError);
+    return { addon, path, directory: dirname(path) };
+  } catch (error) {
+    throw new SvcError(
+      'ENGINE_UNAVAILABLE',
+      `the native addon cannot be loaded on ${process.platform}-${process.arch} with Node ${process.versions.node} (tried ${path}: ${firstLine(error)})`,
+      { hint: 'in a checkout run `npm run build`; otherwise reinstall svc-runtime' },
+    );
   }
-  throw new SvcError(
-    'ENGINE_UNAVAILABLE',
-    `the native addon cannot be loaded on ${process.platform}-${process.arch} with Node ${process.versions.node} (tried ${tried.join('; ')})`,
-    {
-      hint: broken
-        ? 'reinstall svc-runtime; in a checkout run `npm run build`'
-        : 'in a checkout run `npm run build`; otherwise reinstall svc-runtime',
-    },
-  );
 }
 
 function firstLine(error: unknown): string {

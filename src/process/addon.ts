@@ -5,8 +5,8 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { variable } from './environment.ts';
+import { nativePlace } from './native-package.ts';
 
 /** Files and directories; a directory includes everything below it. Missing paths are skipped. */
 export interface SandboxPaths {
@@ -40,17 +40,15 @@ export interface ProcessAddon {
   leaveLastCapability(): number;
 }
 
-/** Directories of svc.node and process.node: of a checkout, of the package (same depth from `src` and `dist`). */
-export function nativeFolders(): string[] {
-  const root = fileURLToPath(new URL('../..', import.meta.url));
-  return [join(root, 'build', 'addon', 'bin'), join(root, 'prebuilds', `${process.platform}-${process.arch}`)];
-}
-
-/** Throws Node's error if the module is missing or cannot be loaded. */
+/** Throws if the module is missing or cannot be loaded: Node's error, or one that names the missing package. */
 export function loadProcessAddon(): ProcessAddon {
+  const require = createRequire(import.meta.url);
   const named = variable('SVC_ADDON');
-  const folders = named === undefined ? nativeFolders() : [dirname(named), ...nativeFolders()];
-  const paths = folders.map((folder) => join(folder, 'process.node'));
-  const path = paths.find((each) => existsSync(each)) ?? paths.join(' or ');
-  return createRequire(import.meta.url)(path) as ProcessAddon;
+  if (named !== undefined) {
+    const path = join(dirname(named), 'process.node');
+    if (existsSync(path)) return require(path) as ProcessAddon;
+  }
+  const place = nativePlace();
+  if ('message' in place) throw new Error(`${place.message}. ${place.hint}`);
+  return require(join(place.folder, 'process.node')) as ProcessAddon;
 }

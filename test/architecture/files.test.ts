@@ -81,6 +81,7 @@ const OPENED: Readonly<Record<string, string>> = {
   'src/config/catalogue.ts': 'a file of the package',
   'src/process/kernel-log.ts': 'opened with O_NONBLOCK',
   'src/home/private-file.ts': 'a descriptor opened by files/open-file.ts',
+  'src/process/native-package.ts': 'a file of the package',
   'src/process/process-identity.ts': '/proc',
   'src/config/version.ts': 'a file of the package',
   'src/daemon/resources.ts': '/proc',

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { variable } from '../../src/process/environment.ts';
-import { addonCandidates, loadAddon } from '../../src/engine/loader.ts';
+import { addonPath, loadAddon } from '../../src/engine/loader.ts';
 import { probeEngine } from '../../src/engine/probe.ts';
 import type { SvcError } from '../../src/protocol/errors.ts';
 import { given } from '../../src/protocol/given.ts';
@@ -71,32 +71,33 @@ test('garbage from the child leads to a result too', async () => {
   assert.is(probe.error?.message, 'the engine process sent invalid data while starting');
 });
 
-test('without an addon, the error has the platform, the paths tried and a hint', async () => {
+test('without an addon, the error has the platform, the path tried and a hint', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'svc-addon-'));
   try {
     const broken = join(directory, 'svc.node');
     await writeFile(broken, 'this is no shared library');
-    const error = ((): SvcError => {
+    const errorOf = (path: string): SvcError => {
       try {
-        loadAddon(['/nowhere/svc.node', broken]);
+        loadAddon(path);
       } catch (thrown) {
         return thrown as SvcError;
       }
       throw new Error('it was loaded');
-    })();
+    };
+    const error = errorOf('/nowhere/svc.node');
     assert.is(error.code, 'ENGINE_UNAVAILABLE');
     assert.ok(error.message.includes(`${process.platform}-${process.arch}`));
     assert.ok(error.message.includes('/nowhere/svc.node: not there'));
-    assert.ok(error.message.includes(`${broken}: `));
     assert.match(error.hint as string, /npm run build/);
+    assert.ok(errorOf(broken).message.includes(`${broken}: `));
   } finally {
     await rm(directory, { recursive: true });
   }
 });
 
-test('with an override, it is the only candidate path', () => {
-  assert.equal(addonCandidates('/here/svc.node'), ['/here/svc.node']);
-  assert.is(addonCandidates().length, variable('SVC_ADDON') === undefined ? 2 : 1);
+test('an override replaces the path of the build', () => {
+  assert.is(addonPath('/here/svc.node'), '/here/svc.node');
+  if (variable('SVC_ADDON') === undefined) assert.match(addonPath(), /build.addon.bin.svc\.node$/);
 });
 
 test.run();

@@ -1,19 +1,17 @@
 /** Build information of the addon, and the devices that it finds. */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Addon } from '../../src/engine/addon.ts';
-import { addonCandidates } from '../../src/engine/loader.ts';
+import { addonPath } from '../../src/engine/loader.ts';
 import { rejection } from '../support/errors.ts';
 import { openAddon } from '../support/native-engine.ts';
 
 const readJson = (path: string): unknown => JSON.parse(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
 
 test('before setErrorClass an error is a plain Error with a code', () => {
-  const path = addonCandidates().find((candidate) => existsSync(candidate));
-  assert.ok(path !== undefined);
-  const addon = createRequire(import.meta.url)(path) as Addon;
+  const addon = createRequire(import.meta.url)(addonPath()) as Addon;
   try {
     addon.loadBackends(1 as never);
     assert.unreachable();

@@ -2,10 +2,10 @@
 import { spawn } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { addonCandidates } from '../../src/engine/loader.ts';
+import { addonPath } from '../../src/engine/loader.ts';
 import { waitFor } from '../support/wait.ts';
 
-const addon = JSON.stringify(addonCandidates()[0]);
+const addon = JSON.stringify(addonPath());
 
 const exists = (pid: number): boolean => {
   try {

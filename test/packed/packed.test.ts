@@ -1,25 +1,24 @@
 /**
- * The npm package as a user gets it: packed, then installed from a registry into an empty home on a system without
- * compiler, CMake, git and Python. It must answer a prompt and run only its own files.
+ * The npm packages as a user gets them: packed, then installed from a folder of tarballs into an empty home on a system
+ * without compiler, CMake, git, Python and network, and without running scripts. They must answer a prompt and run only
+ * their own files.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { startRegistry } from './registry.ts';
+import { fetchDependencies } from '../../scripts/steps/dependencies.js';
+import { startRegistry, type Registry } from '../../scripts/steps/registry.js';
 
 const MB = 1e6;
 const root = join(import.meta.dirname, '..', '..');
 const run = promisify(execFile);
+const PLATFORM = `svc-runtime-${process.platform}-${process.arch}`;
 
-interface Manifest {
-  readonly name: string;
-  readonly version: string;
-}
 interface Locked {
   readonly version: string;
   readonly integrity?: string;
@@ -30,26 +29,32 @@ interface Lock {
 
 interface World {
   dir: string;
-  tarball: string;
+  /** Bytes of the tarballs that a user of this platform downloads, without the dependencies. */
+  packed: { runtime: number; platform: number };
   env: Record<string, string>;
+  registry: Registry | null;
 }
-const world: World = { dir: '', tarball: '', env: {} };
+const world: World = { dir: '', packed: { runtime: 0, platform: 0 }, env: {}, registry: null };
 
 test.before(async () => {
   world.dir = await mkdtemp(join(tmpdir(), 'svc-'));
-  const { stdout } = await run(process.execPath, [join(root, 'scripts', 'pack.js'), world.dir], { cwd: root });
-  world.tarball = stdout.trim();
-  world.env = await bareEnvironment(world.dir);
-  const upstream = (await run('npm', ['config', 'get', 'registry'])).stdout.trim();
-  const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Manifest;
-  const registry = await startRegistry(world.tarball, manifest, upstream);
-  const where = ['--prefix', join(world.dir, 'prefix'), '--registry', registry.url];
-  await run('npm', ['install', '--global', ...where, manifest.name], { env: world.env, cwd: world.dir });
-  registry.close();
+  const out = join(root, 'build', 'packages');
+  const platform = `${process.platform}-${process.arch}`;
+  // Also checks both.
+  await run(process.execPath, [join(root, 'scripts', 'packages.js'), '--out', out, platform, 'svc-runtime'], {
+    cwd: root,
+  });
+  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Locked;
+  const sizeOfTarball = async (name: string) => (await stat(join(out, `${name}-${version}.tgz`))).size;
+  world.packed = { runtime: await sizeOfTarball('svc-runtime'), platform: await sizeOfTarball(PLATFORM) };
+  world.registry = await startRegistry([out, await fetchDependencies()]);
+  world.env = await bareEnvironment(world.dir, world.registry);
+  await run('npm', ['install', '--global', 'svc-runtime'], { env: world.env, cwd: world.dir });
 });
 
 test.after(async () => {
   await svc('stop', '--force').catch(() => undefined);
+  world.registry?.close();
   await rm(world.dir, { recursive: true, force: true, maxRetries: 3 });
 });
 
@@ -75,8 +80,7 @@ test('run answers with the addon of the package', async () => {
   assert.ok(answer.text.length > 0);
   assert.ok(answer.usage.output_tokens > 0);
   const { addon } = await json('version', '--json');
-  const prefix = await realpath(join(world.dir, 'prefix'));
-  assert.ok(addon.path.startsWith(join(prefix, 'lib', 'node_modules', 'svc-runtime', 'prebuilds')), addon.path);
+  assert.is(addon.path, join(await realpath(await platformFolder()), 'bin', 'svc.node'));
 });
 
 test('the program of the README imports the package and gets an answer from that daemon', async () => {
@@ -110,6 +114,38 @@ test('stop leaves no process running', async () => {
   assert.is('code' in status ? status.code : 0, 3);
 });
 
+test('without the package for the platform, every command names it and the mend, which mends it', async () => {
+  const folder = await platformFolder();
+  await rename(folder, join(world.dir, 'away'));
+  const sentence = new RegExp(`the package ${PLATFORM}, with the engine and the built-in model, is not installed`);
+  const version = await svc('version');
+  assert.match(version.stdout, sentence);
+  const [, command = ''] = /hint:\s+run: npm (.+)/.exec(version.stdout) ?? [];
+  assert.match(command, /^install --global --include=optional svc-runtime@\d+\.\d+\.\d+$/);
+  for (const args of [
+    ['doctor', '--offline'],
+    ['run', 'Hello'],
+  ]) {
+    const { code, stdout, stderr } = await failure(args);
+    assert.is(code, args[0] === 'run' ? 69 : 1, args[0]);
+    assert.match(stdout + stderr, sentence, args[0]);
+    assert.ok((stdout + stderr).includes(`npm ${command}`), `${String(args[0])}: ${stdout}${stderr}`);
+  }
+  await svc('stop', '--force').catch(() => undefined);
+
+  await run('npm', command.split(' '), { env: world.env, cwd: world.dir });
+  assert.is((await json('version', '--json')).addon.error, null);
+});
+
+test('a package for the platform of another version is refused', async () => {
+  const path = join(await platformFolder(), 'package.json');
+  const manifest = await readFile(path, 'utf8');
+  await writeFile(path, manifest.replace(/"version": ".*"/, '"version": "0.0.1"'));
+  const { addon } = await json('version', '--json');
+  await writeFile(path, manifest);
+  assert.match(addon.error, /has version 0\.0\.1, svc-runtime has/);
+});
+
 test('the package contains no source, test or build tool', async () => {
   const installed = join(world.dir, 'prefix', 'lib', 'node_modules', 'svc-runtime');
   const files = (await readdir(installed)).sort();
@@ -124,18 +160,15 @@ test('the package contains no source, test or build tool', async () => {
     'node_modules',
     'npm-shrinkwrap.json',
   ];
-  assert.equal(files, [...expected, 'package.json', 'prebuilds', 'proto', 'providers']);
-  const [platform = ''] = await readdir(join(installed, 'prebuilds'));
-  const native = await readdir(join(installed, 'prebuilds', platform));
-  assert.ok(native.includes('THIRD_PARTY_NOTICES.md'));
-  assert.ok(native.some((name) => name.startsWith('libggml-cpu')));
+  assert.equal(files, [...expected, 'package.json', 'proto', 'providers']);
+  assert.equal(await readdir(join(installed, 'models')), ['catalogue.json']);
 });
 
 test('installed dependencies have exactly the versions of the lock file', async () => {
   const installed = join(world.dir, 'prefix', 'lib', 'node_modules', 'svc-runtime');
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as Lock;
   const shrunk = JSON.parse(await readFile(join(installed, 'npm-shrinkwrap.json'), 'utf8')) as Lock;
-  const names = Object.keys(shrunk.packages).filter((name) => name !== '');
+  const names = Object.keys(shrunk.packages).filter((name) => name !== '' && !/\/svc-runtime-/.test(name));
   assert.ok(names.length > 50, `${String(names.length)} packages`);
   for (const name of names) {
     assert.equal(shrunk.packages[name], lock.packages[name], name);
@@ -148,43 +181,45 @@ test('installed dependencies have exactly the versions of the lock file', async 
     .map((path) => `node_modules/${path.slice(0, -'/package.json'.length)}`);
   assert.equal(
     present.filter((name) => !names.includes(name)),
-    [],
+    [`node_modules/${PLATFORM}`],
   );
+  assert.type(shrunk.packages[`node_modules/${PLATFORM}`]?.integrity, 'string');
 });
 
 test('the README states the true package size', async () => {
-  const packed = (await stat(world.tarball)).size / MB;
+  const packed = (world.packed.runtime + world.packed.platform) / MB;
   const installed = (await sizeOf(join(world.dir, 'prefix'))) / MB;
   const [, saysPacked, saysInstalled] =
     /(\d+) MB packed, (\d+) MB installed/.exec(await readFile(join(root, 'README.md'), 'utf8')) ?? [];
   const figures = `${packed.toFixed(1)} MB packed, ${installed.toFixed(1)} MB installed`;
-  assert.ok(packed < 25, figures);
   assert.ok(Math.abs(Number(saysPacked) - packed) <= 1, figures);
   assert.ok(Math.abs(Number(saysInstalled) - installed) <= 3, figures);
 });
 
 test.run();
 
-/** Environment with only Node, npm and the shell for npm scripts; npm keeps its registry and proxy settings. */
-async function bareEnvironment(dir: string): Promise<Record<string, string>> {
+/** Environment with only Node, npm and the shell that npm needs; npm reaches nothing but the registry. */
+async function bareEnvironment(dir: string, registry: Registry): Promise<Record<string, string>> {
   const [path, home] = [join(dir, 'path'), join(dir, 'home')];
   await Promise.all([path, home].map((folder) => mkdir(folder)));
   await symlink(process.execPath, join(path, 'node'));
   await symlink('/bin/sh', join(path, 'sh'));
   await symlink(await realpath((await run('which', ['npm'])).stdout.trim()), join(path, 'npm'));
-  const npmConfig = async (key: string): Promise<string> => (await run('npm', ['config', 'get', key])).stdout.trim();
-  const kept = ['NODE_EXTRA_CA_CERTS', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'SVC_TEST_FILE_RUN'];
+  const mark = process.env['SVC_TEST_FILE_RUN'];
   return {
-    ...Object.fromEntries(kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))),
+    ...(mark === undefined ? {} : { SVC_TEST_FILE_RUN: mark }),
     PATH: path,
     HOME: home,
     TMPDIR: tmpdir(),
     SVC_HOME: join(dir, 'svc'),
     SVC_HTTP_ADDR: '127.0.0.1:0',
     SVC_GRPC_ADDR: '127.0.0.1:0',
-    npm_config_userconfig: await npmConfig('userconfig'),
-    npm_config_globalconfig: await npmConfig('globalconfig'),
     npm_config_cache: join(dir, 'cache'),
+    npm_config_globalconfig: join(dir, 'npmrc'),
+    npm_config_prefix: join(dir, 'prefix'),
+    npm_config_registry: registry.url,
+    npm_config_ignore_scripts: 'true',
+    npm_config_audit: 'false',
   };
 }
 
@@ -193,6 +228,23 @@ function svc(...args: string[]): Promise<{ stdout: string }> {
   // Otherwise run would read the open pipe to its end as part of the prompt.
   done.child.stdin?.end();
   return done;
+}
+
+/** The result of a command that must fail. */
+async function failure(args: readonly string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  try {
+    await svc(...args);
+  } catch (error) {
+    return error as { code: number; stdout: string; stderr: string };
+  }
+  throw new Error(`svc ${args.join(' ')} succeeded`);
+}
+
+/** Where npm put the package for this platform: below svc-runtime, or beside it. */
+async function platformFolder(): Promise<string> {
+  const modules = join(world.dir, 'prefix', 'lib', 'node_modules');
+  const below = join(modules, 'svc-runtime', 'node_modules', PLATFORM);
+  return existsSync(below) ? below : join(modules, PLATFORM);
 }
 
 async function json(...args: string[]): Promise<any> {

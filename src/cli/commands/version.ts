@@ -32,6 +32,7 @@ async function versionRecord(): Promise<VersionRecord> {
       llama_cpp: addon?.llamaCpp ?? null,
       backends: [...new Set(devices.map((device) => device.backend))],
       error: error?.message ?? null,
+      hint: error?.hint ?? null,
     },
   };
 }
@@ -55,5 +56,6 @@ function describe({ version, commit: revision, node, platform, arch, addon }: Ve
     );
   }
   if (addon.error !== null) rows.push(['error', addon.error]);
+  if (addon.hint !== null) rows.push(['hint', addon.hint]);
   return facts(rows);
 }

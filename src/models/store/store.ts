@@ -26,7 +26,7 @@ import {
   type FetchedFile,
   type FetchedModel,
 } from './adopted.ts';
-import { BUILTIN_ID } from './builtin.ts';
+import { BUILTIN_ID, builtinFailure } from './builtin.ts';
 import { copyWithDigest, digestOf, type OnProgress } from './digest.ts';
 import { checkProjector, inspectParts, modelFileError, type GgufSummary } from '../gguf/gguf.ts';
 import { checkFree, defaultIdOf, idOf, namesIn, newId } from './lookup.ts';
@@ -449,7 +449,7 @@ export class ModelStore {
       const digest = await this.#digestOfBuiltin(summary);
       return { record: await this.#withFindings({ ...record, ...factsOf(summary), digest }) };
     } catch (error) {
-      return failed(record, 'the built-in model', error, 'reinstall svc; in a source tree: npm run build');
+      return { record: { ...record, state: 'failed' }, failure: builtinFailure(error, path) };
     }
   }
 

@@ -3,6 +3,7 @@ import { ControlClient } from '../../../client/control-client.ts';
 import type { Paths } from '../../../home/paths.ts';
 import { tryModel } from '../../../engine/try-model.ts';
 import { digestOfModel } from '../../../models/store/adopted.ts';
+import { BUILTIN_ID, missingBuiltin } from '../../../models/store/builtin.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
 import { loadSettingsOf, type LoadDefaults, type ModelNames } from '../../../protocol/model/settings.ts';
 import { foundBy, triedFields, type ModelRecord } from '../../../protocol/records.ts';
@@ -68,6 +69,7 @@ function beyondTraining({ id, context_length: trained, settings }: ModelRecord, 
 }
 
 function hintFor(id: string, from: string | undefined): string {
+  if (id === BUILTIN_ID) return missingBuiltin()?.hint ?? 'reinstall svc-runtime; in a checkout: git checkout models';
   const mend = from === undefined ? `restore the file of ${id} and add it again` : `install ${from}`;
   return `${mend}, or remove the ${from === undefined ? 'model' : 'name'}: svc model rm ${id}`;
 }

@@ -1,0 +1,1 @@
+export function integrityOf(path: string): Promise<string>;

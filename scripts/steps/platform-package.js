@@ -1,0 +1,162 @@
+/** Makes the package of native files for one platform: the engine, its libraries, and the built-in model. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, readdir, readFile, realpath, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { addonFolder, buildAddon, nativeInputs } from './addon.js';
+import { unpackLlamaCpp } from './llama-cpp.js';
+import { copyInto, pack, stagingFolder, writeJson } from './pack.js';
+import { host, manifest, packageName, platforms, restrictions, tarballName } from './platforms.js';
+import { inRoot } from './root.js';
+import { run, StepError } from './run.js';
+import { isInstalled, requireTools } from './tools.js';
+import { unlessFresh } from './unless-fresh.js';
+
+const MODEL = 'models/nano/nano.gguf';
+const NOTICES = ['LICENSE', 'THIRD_PARTY_NOTICES.md'];
+
+/** Returns why the package cannot be built on this machine, otherwise null. */
+export async function obstacleTo(platform) {
+  const { crossCompiler } = platforms[platform];
+  if (platform === host) return null;
+  if (crossCompiler === undefined) return `${platform} is built on such a machine only`;
+  return (await isInstalled(crossCompiler)) ? null : `${crossCompiler} is not installed`;
+}
+
+/** Returns the folder of the native files, built if need be. */
+export async function buildNative(platform, targets = []) {
+  const obstacle = await obstacleTo(platform);
+  if (obstacle !== null) throw new StepError(`${packageName(platform)} cannot be built here: ${obstacle}`);
+  await unpackLlamaCpp();
+  if (platform !== host) return await crossBuild(platform, targets);
+  if (platforms[platform].fromSource !== undefined) return await sourceBuild(platform);
+  await buildAddon();
+  await refuseOwnProcessorOnly();
+  return `${addonFolder}/bin`;
+}
+
+/** Makes the tarball in `destination`; returns its path. */
+export async function makePlatformPackage(platform, destination) {
+  const bin = await buildNative(platform);
+  // The folder also contains the engine's tests, and on Windows import libraries.
+  const binaries = (await readdir(inRoot(bin))).filter((name) => /\.(node|so|dylib|dll)$/.test(name));
+  const name = packageName(platform);
+  const inputs = [...binaries.map((file) => `${bin}/${file}`), MODEL, ...NOTICES, 'npm/platforms.json'];
+  const tarball = join(destination, tarballName(name));
+  await unlessFresh(name, { inputs, facts: [manifest.version, destination], outputs: [] }, async () => {
+    const folder = await stagingFolder(name);
+    await copyInto(folder, NOTICES);
+    await copyFile(inRoot(MODEL), join(folder, 'nano.gguf'));
+    await mkdir(join(folder, 'bin'));
+    // The libraries are links into node_modules.
+    for (const file of binaries) await copyFile(await realpath(inRoot(bin, file)), join(folder, 'bin', file));
+    await strip(join(folder, 'bin'), platform);
+    if (platforms[platform].os === 'linux') await trimRunPaths(join(folder, 'bin'));
+    await writeJson(join(folder, 'package.json'), manifestOf(platform));
+    await writeFile(join(folder, 'README.md'), readmeOf(platform));
+    await pack(folder, destination);
+  });
+  if (!existsSync(tarball)) throw new StepError(`${tarball} is missing: remove build/stamps/${name}`);
+  return tarball;
+}
+
+function manifestOf(platform) {
+  const { version, license, engines } = manifest;
+  return {
+    name: packageName(platform),
+    version,
+    description: `The engine of ${manifest.name} for ${platform}, and its built-in model. Installed by ${manifest.name}.`,
+    license,
+    ...restrictions(platform),
+    engines,
+    preferUnplugged: true,
+    files: ['bin', 'nano.gguf', 'THIRD_PARTY_NOTICES.md'],
+  };
+}
+
+const readmeOf = (platform) => `# ${packageName(platform)}
+
+The engine of ${manifest.name} for ${platform}, with every variant of its kernels, and the built-in model. It is an
+optional dependency of ${manifest.name} and of no use alone: \`npm install --global ${manifest.name}\`.
+`;
+
+/** Builds with the toolchain file of the platform and the libraries of its @node-llama-cpp package. */
+async function crossBuild(platform, targets) {
+  const folder = `build/${platform}`;
+  const inputs = await nativeInputs();
+  const facts = [...inputs.facts, targets];
+  const outputs = [`${folder}/bin/svc.node`, `${folder}/bin/process.node`];
+  // The tests have inputs that are not those of the addon: the build system compares them.
+  await unlessFresh(
+    `build-${platform}`,
+    { inputs: [...inputs.inputs, `cmake/toolchains/${platform}.cmake`, 'native/test'], facts, outputs },
+    async () => {
+      await requireTools();
+      const headers = inRoot('node_modules/node-api-headers/include');
+      await run(`configuring the engine for ${platform}`, 'cmake', [
+        ...['-S', '.', '-B', folder],
+        ...((await isInstalled('ninja')) ? ['-G', 'Ninja'] : []),
+        `-DCMAKE_TOOLCHAIN_FILE=${inRoot(`cmake/toolchains/${platform}.cmake`)}`,
+        `-DCMAKE_JS_INC=${headers}`,
+        '-DSVC_LLAMA=prebuilt',
+        '-DSVC_BUILD_TESTS=ON',
+      ]);
+      const wanted = ['svc_addon', ...targets].flatMap((target) => ['--target', target]);
+      const parallel = process.env.SVC_BUILD_JOBS ?? '2';
+      await run(`building the engine for ${platform}`, 'cmake', ['--build', folder, ...wanted, '--parallel', parallel]);
+    },
+  );
+  return `${folder}/bin`;
+}
+
+/** Builds libllama, too; cmake-js knows where Windows' import library of Node is. */
+async function sourceBuild(platform) {
+  const folder = `build/${platform}`;
+  await requireTools();
+  const definitions = ['SVC_LLAMA=source', ...platforms[platform].fromSource].map((each) => `--CD${each}`);
+  const cmakeJs = inRoot('node_modules/cmake-js/bin/cmake-js');
+  await run('configuring the engine and libllama', process.execPath, [
+    ...[cmakeJs, 'configure', '--out', folder],
+    ...definitions,
+  ]);
+  const build = ['--build', folder, '--config', 'Release', '--target', 'svc_addon', '--parallel'];
+  await run('building the engine and libllama (half an hour)', 'cmake', build);
+  // Visual Studio's generator adds a folder for the configuration.
+  const release = `${folder}/bin/Release`;
+  return existsSync(inRoot(release)) ? release : `${folder}/bin`;
+}
+
+/** Refuses a libllama built for this CPU, because it would crash on CPUs with fewer features. */
+async function refuseOwnProcessorOnly() {
+  const cache = await readFile(inRoot(addonFolder, 'CMakeCache.txt'), 'utf8');
+  if (!/^SVC_LLAMA:\w+=prebuilt$/m.test(cache)) {
+    throw new StepError(
+      `${addonFolder} holds a libllama built for this CPU only. Build again without SVC_LLAMA=source.`,
+    );
+  }
+}
+
+/** Strips symbols, except those that the dynamic linker needs. */
+async function strip(folder, platform) {
+  const { os, crossCompiler } = platforms[platform];
+  if (os === 'win32') return;
+  const program = platform === host ? 'strip' : crossCompiler.replace(/g\+\+$/, 'strip');
+  if (!(await isInstalled(program))) throw new StepError(`\`${program}\` (binutils) is not installed`);
+  const files = (await readdir(folder)).map((name) => join(folder, name));
+  await promisify(execFile)(program, [...(os === 'darwin' ? ['-x'] : ['--strip-unneeded']), ...files]);
+}
+
+/**
+ * Shortens the run path `$ORIGIN:` of the libraries of @node-llama-cpp to `$ORIGIN`: its empty second entry means the
+ * current directory, from which no library may be loaded.
+ */
+async function trimRunPaths(folder) {
+  for (const name of await readdir(folder)) {
+    const bytes = await readFile(join(folder, name));
+    const at = bytes.indexOf('\0$ORIGIN:\0');
+    if (at === -1) continue;
+    bytes[at + '\0$ORIGIN'.length] = 0;
+    await writeFile(join(folder, name), bytes);
+  }
+}

@@ -1,0 +1,106 @@
+/** Keeps what was measured and run on each platform (npm/tested.json), and the page made from it, docs/platforms.md. */
+import { writeFile } from 'node:fs/promises';
+import { format, resolveConfig } from 'prettier';
+import { writeJson } from './pack.js';
+import { packageName, platforms, readJson } from './platforms.js';
+import { inRoot } from './root.js';
+
+const TESTED = 'npm/tested.json';
+const PAGE = 'docs/platforms.md';
+const MB = 1e6;
+
+/** How each package is built and run; what a number says is in TESTED. */
+const TEXT = {
+  'linux-x64': {
+    built: '`npm run packages` on Linux x64',
+    run: '`npm test`, `npm run check`, `npm run chaos`; `test/packed` installs the package as a user does',
+    not: 'musl; processors older than those with SSE4.2',
+  },
+  'linux-arm64': {
+    built: "`npm run packages -- linux-arm64` with Debian's cross compiler, or on Linux arm64",
+    run: '`node scripts/qemu.js`, under qemu-user',
+    not: "a real arm64 processor; the sandbox, which qemu does not pass on; speed; GPUs; the daemon's end-to-end tests",
+  },
+  'win32-x64': {
+    built: '`.github/workflows/release.yml`, libllama from source; never built',
+    run: 'never',
+    not: 'everything: the addon, the daemon, the control socket as a named pipe, the service',
+  },
+  'darwin-arm64': {
+    built: '`.github/workflows/release.yml`, with Metal; never built',
+    run: 'never',
+    not: 'everything: the addon, the daemon, the launchd agent, Metal',
+  },
+};
+
+/** Stores the sizes of a package, as check-package.js returns them. */
+export async function writeSizes({ platform, packed, unpacked, versions }) {
+  await store(platform, { packed, unpacked, versions });
+}
+
+/** Stores the programs that passed: `[{ name, seconds }]`, and the seconds of all of them with what is between. */
+export async function writeRun(platform, results, total) {
+  const programs = results.map(({ name, seconds }) => ({ name, seconds: Math.round(seconds) }));
+  await store(platform, { programs, seconds: Math.round(Number(total)) });
+}
+
+async function store(platform, facts) {
+  const tested = await readJson(TESTED);
+  tested[platform] = { ...tested[platform], ...facts };
+  await writeJson(inRoot(TESTED), tested);
+  await writeFile(inRoot(PAGE), await platformsPage());
+}
+
+/** Returns the text of docs/platforms.md. */
+export async function platformsPage() {
+  const tested = await readJson(TESTED);
+  const rows = Object.keys(platforms).map((platform) => rowOf(platform, tested[platform] ?? {}));
+  const text = [
+    '# Platforms',
+    '',
+    'Written by `node scripts/packages.js --page` and `node scripts/qemu.js --page`. `svc-runtime` is the same everywhere;',
+    'npm installs one more package with the engine, its libraries and the built-in model.',
+    '',
+    '| platform | how it is built | how it was run | packed, unpacked | needs | never run |',
+    '|---|---|---|---|---|---|',
+    ...rows,
+    '',
+    ...emulated(tested['linux-arm64'] ?? {}),
+    '## If the package for the platform is missing',
+    '',
+    'npm skips optional dependencies with `--omit=optional`, and installs for the machine that it runs on: a folder that is',
+    'copied to another platform does not work there. `svc version`, `svc doctor`, `svc start` and `svc run` then name the',
+    'package and the command:',
+    '',
+    '```',
+    'svc: the package svc-runtime-linux-x64, with the engine and the built-in model, is not installed',
+    'hint: run: npm install --global --include=optional svc-runtime@0.1.0',
+    '```',
+    '',
+    'To install for another platform, name it: `npm install --os=linux --cpu=arm64 --libc=glibc svc-runtime`. pnpm has the',
+    'setting `supportedArchitectures`. There is no package for musl (Alpine): its C library lacks symbols that libllama needs.',
+    '',
+  ].join('\n');
+  return await format(text, { ...(await resolveConfig(inRoot(PAGE))), parser: 'markdown' });
+}
+
+function rowOf(platform, { packed, unpacked, versions = {}, programs }) {
+  const { built, run, not } = TEXT[platform];
+  const sizes = packed === undefined ? '–' : `${(packed / MB).toFixed(1)} MB, ${(unpacked / MB).toFixed(0)} MB`;
+  const { GLIBC, GLIBCXX } = versions;
+  const needs = GLIBC === undefined ? '–' : `glibc ${GLIBC}, libstdc++ with GLIBCXX_${GLIBCXX}`;
+  const count = programs === undefined ? '' : `: ${programs.length} of ${programs.length} passed`;
+  return `| \`${packageName(platform)}\` | ${built} | ${run}${count} | ${sizes} | ${needs} | ${not} |`;
+}
+
+function emulated({ programs, seconds }) {
+  if (programs === undefined) return [];
+  const list = programs.map(({ name, seconds: took }) => `\`${name}\` ${took} s`).join(', ');
+  return [
+    '## Linux arm64 under qemu',
+    '',
+    `\`node scripts/qemu.js\` took ${seconds} s after the build: ${list}. The tests are those of the engine in C++;`,
+    'the commands run with Node for arm64, daemon and engine process included. It is not part of `.ci/run`.',
+    '',
+  ];
+}
