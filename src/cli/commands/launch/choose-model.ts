@@ -21,7 +21,11 @@ const SHARE_OF_MEMORY = 0.5;
  * `typed`: model, PROVIDER/MODEL or policy. Without it: the default if it suffices, otherwise the largest installed
  * model that does. Throws MODEL_NOT_FOUND, INVALID_REQUEST if the named model does not suffice, the error of a load.
  */
-export async function chooseModel(client: ControlClient, typed: string | undefined, agent: Needs): Promise<ChosenModel> {
+export async function chooseModel(
+  client: ControlClient,
+  typed: string | undefined,
+  agent: Needs,
+): Promise<ChosenModel> {
   const [listed, records] = await Promise.all([client.listed(), client.models()]);
   const installed = bestFirst(listed, records);
   if (typed !== undefined) return await named(typed, { client, agent, listed, records, installed });
