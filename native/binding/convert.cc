@@ -183,6 +183,7 @@ Napi::Object ToObject(Napi::Env env, const GenerationOutput& output) {
   finish.Set("reason", Names(output.reason)[static_cast<std::size_t>(output.reason)]);
   finish.Set("usage", ToObject(env, output.usage));
   finish.Set("timings", ToObject(env, output.timings));
+  if (output.stop_string) finish.Set("stop_string", *output.stop_string);
   if (output.repetition) finish.Set("repetition", ToObject(env, *output.repetition));
   object.Set("finish", finish);
   return object;

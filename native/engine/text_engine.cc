@@ -207,8 +207,7 @@ class LlamaTextEngine final : public TextEngine {
     }
     submission->prompt = std::move(cut.prompt.tokens);
     *format = std::move(cut.prompt.format);
-    const std::vector<std::string>& stop = (*format)->stop;
-    submission->stop.insert(submission->stop.end(), stop.begin(), stop.end());
+    submission->own_stop = (*format)->stop;
     return Status::Ok();
   }
 

@@ -207,7 +207,7 @@ export interface NativePrompt {
 }
 
 /** The end of a generation or a request for embeddings, scores or tokens. */
-export interface EngineFinish extends Pick<FinishEvent, 'reason'> {
+export interface EngineFinish extends Pick<FinishEvent, 'reason' | 'stop_string'> {
   readonly usage: Usage;
   /** Milliseconds since submit; null: it did not happen. */
   readonly timings: {

@@ -159,6 +159,7 @@ const output = object<EngineOutput>({
         first_token_ms: nullable(figure),
         finished_ms: figure,
       }),
+      stop_string: optional(text),
       repetition: optional(object<Repetition>({ period_tokens: figure, repeated_tokens: figure, stopped: flag })),
     }),
   ),

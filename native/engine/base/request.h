@@ -570,6 +570,8 @@ struct GenerationOutput {
   // True for the last output of a request: it has finished, or failed with `status`.
   bool done = false;
   FinishReason reason = FinishReason::kStop;
+  // With kStop: the stop string of the request that ended the answer. Absent: none did.
+  std::optional<std::string> stop_string = {};
   Status status;
   GenerationUsage usage;
   std::optional<Repetition> repetition;

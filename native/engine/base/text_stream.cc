@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 namespace svc {
@@ -59,8 +60,13 @@ std::size_t PartialStop(std::string_view text, std::string_view stop) {
 
 }  // namespace
 
-TextStream::TextStream(std::vector<std::string> stop) : stop_(std::move(stop)) {
-  std::erase_if(stop_, [](const std::string& s) { return s.empty(); });
+TextStream::TextStream(std::vector<std::string> stop, std::vector<std::string> own_stop)
+    : stop_(std::move(stop)) {
+  const auto empty = [](const std::string& s) { return s.empty(); };
+  std::erase_if(stop_, empty);
+  told_ = stop_.size();
+  std::erase_if(own_stop, empty);
+  std::ranges::move(own_stop, std::back_inserter(stop_));
 }
 
 // Moves whole characters from bytes_ to characters_. all: an incomplete one at the end becomes
@@ -81,7 +87,12 @@ bool TextStream::Push(std::string_view bytes, std::string* text) {
   TakeCharacters(false);
 
   std::size_t end = std::string::npos;
-  for (const std::string& stop : stop_) end = std::min(end, characters_.find(stop));
+  for (std::size_t i = 0; i < stop_.size(); ++i) {
+    const std::size_t found = characters_.find(stop_[i]);
+    if (found >= end) continue;
+    end = found;
+    stopped_by_ = i;
+  }
   if (end != std::string::npos) {
     text->append(characters_, 0, end);
     characters_.erase(0, end);

@@ -7,6 +7,7 @@
 // that starts earliest, as in llama-server.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +17,9 @@ namespace svc {
 // Owner: one generation. Not thread-safe.
 class TextStream {
  public:
-  // Empty stop strings are ignored.
-  explicit TextStream(std::vector<std::string> stop);
+  // `own_stop`: stop strings of the model's template; nobody is told about them. Empty stop strings
+  // are ignored.
+  explicit TextStream(std::vector<std::string> stop, std::vector<std::string> own_stop = {});
 
   // Adds the bytes of a token and appends the text that may be delivered now to *text. Returns true
   // when a stop string is complete: the text has ended. REQUIRES: no Push has returned true.
@@ -26,13 +28,20 @@ class TextStream {
   // Appends everything held back to *text. For a generation that ended without a stop string.
   void Finish(std::string* text);
 
+  // The string of `stop` that ended the text. Null: none did.
+  const std::string* stopped_by() const {
+    return stopped_by_ < told_ ? &stop_[stopped_by_] : nullptr;
+  }
+
   // Bytes held back. Invalid UTF-8 counts with the size of its replacement character.
   std::size_t held() const { return bytes_.size() + characters_.size(); }
 
  private:
   void TakeCharacters(bool all);
 
-  std::vector<std::string> stop_;
+  std::vector<std::string> stop_;               // then those of the template
+  std::size_t told_;                            // number of those before the template's
+  std::size_t stopped_by_ = std::string::npos;  // index in stop_
   std::string bytes_;       // not yet a whole character
   std::string characters_;  // whole characters that may start a stop string
 };

@@ -31,7 +31,8 @@ struct Submission {
   std::optional<std::uint32_t> max_tokens;
   std::optional<std::uint32_t> truncated_tokens;  // see GenerationUsage
   std::unique_ptr<Sampler> sampler;
-  std::vector<std::string> stop;
+  std::vector<std::string> stop;           // of the request
+  std::vector<std::string> own_stop = {};  // of the model's template
   RepetitionMode repetition_guard = RepetitionMode::kOff;
   // Splits the text into content, reasoning and tool calls. Null: all of it is content.
   std::unique_ptr<AnswerReader> reader;
@@ -62,7 +63,7 @@ class Generation : Submission {
         tokens(std::move(prompt)),
         prompt_size(static_cast<std::uint32_t>(tokens.size())),
         listed(prompt_size),
-        stream(std::move(stop)),
+        stream(std::move(stop), std::move(own_stop)),
         guard(repetition_guard) {}
 
   using Submission::adapters, Submission::media, Submission::shareable, Submission::spelled;
@@ -146,6 +147,9 @@ class Generation : Submission {
     output.done = true;
     const bool called = reader != nullptr && reader->has_called();
     output.reason = called && reason == FinishReason::kStop ? FinishReason::kToolCalls : reason;
+    if (const std::string* by = stream.stopped_by(); by != nullptr && !called) {
+      output.stop_string = *by;
+    }
     output.usage = {.input_tokens = prompt_size,
                     .output_tokens = generated(),
                     .cached_tokens = cached_tokens,

@@ -68,6 +68,25 @@ TEST(TheEarliestStopStringWins) {
   EXPECT(stopped);
 }
 
+TEST(TheStopStringIsTold) {
+  std::string text;
+  const auto stopped_by = [&text](TextStream stream, std::string_view bytes) {
+    text.clear();
+    if (!stream.Push(bytes, &text)) return std::string("nothing");
+    const std::string* by = stream.stopped_by();
+    return by == nullptr ? std::string("own") : *by;
+  };
+  EXPECT_EQ(stopped_by(TextStream({"cd", "bcde"}), "abcdef"), "bcde");
+  EXPECT_EQ(stopped_by(TextStream({"", "x", "bcd"}), "abcxd"), "x");
+  // The template's own is not; of two at the same place, the client's is.
+  EXPECT_EQ(stopped_by(TextStream({"x"}, {"<end>"}), "a<end>x"), "own");
+  EXPECT_EQ(text, "a");
+  EXPECT_EQ(stopped_by(TextStream({"<end>"}, {"", "<end>"}), "a<end>"), "<end>");
+  TextStream going_on({"x"}, {"y"});
+  EXPECT(!going_on.Push("a", &text));
+  EXPECT(going_on.stopped_by() == nullptr);
+}
+
 TEST(WhatMayStartAStopStringWaits) {
   std::vector<std::string> shown;
   bool stopped = false;

@@ -157,6 +157,8 @@ TEST(StopStringsEndTheText) {
   REQUIRE(loaded->listener.WaitFor(2));
   EXPECT_EQ(loaded->listener.Text(2), whole.substr(0, whole.find(stop)));
   EXPECT_EQ(loaded->listener.End(2).reason, FinishReason::kStop);
+  EXPECT_EQ(loaded->listener.End(2).stop_string.value_or(""), stop);
+  EXPECT(!loaded->listener.End(1).stop_string);
 }
 
 TEST(LogprobsComeWithTheTextOfTheirTokens) {

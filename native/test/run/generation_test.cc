@@ -83,6 +83,8 @@ TEST(ForcedTokensCountAndMayBeCut) {
   EXPECT_EQ(bench.End(2).reason, FinishReason::kStop);
   EXPECT_EQ(bench.Text(3), Say({10, 11}));
   EXPECT_EQ(bench.End(3).reason, FinishReason::kStop);
+  EXPECT_EQ(bench.End(3).stop_string.value_or(""), Say({12, 13, 14}));
+  EXPECT(!bench.End(4).stop_string);
   EXPECT_EQ(bench.Text(4), Say({10}));
   EXPECT_EQ(bench.End(4).reason, FinishReason::kStop);
 }

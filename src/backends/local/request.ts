@@ -214,7 +214,7 @@ export function checkDimensions(dimensions: number | undefined, { model, info }:
  * they include pipe and chat template, and are consistent. `arrivedAt` and `finishedAt` are performance.now().
  */
 export function toFinishEvent(finish: EngineFinish, arrivedAt: number, finishedAt: number): FinishEvent {
-  const { reason, usage, timings, repetition } = finish;
+  const { reason, usage, timings, repetition, stop_string } = finish;
   const { started_ms, first_token_ms, finished_ms } = timings;
   const totalMs = finishedAt - arrivedAt;
   const sinceArrival = (engineMs: number): number => Math.max(0, totalMs - (finished_ms - engineMs));
@@ -230,7 +230,7 @@ export function toFinishEvent(finish: EngineFinish, arrivedAt: number, finishedA
       total_ms: round(totalMs),
       tokens_per_second: later < 1 || decodingMs <= 0 ? null : round((later * 1000) / decodingMs),
     },
-    ...given({ repetition }),
+    ...given({ repetition, stop_string }),
   };
 }
 

@@ -84,7 +84,6 @@ const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupporte
 export function toInfillAnswer(answer: Collector, content: string): object {
   const { start, finish } = answer;
   const { usage } = finish;
-  const reason = toFinishReason(finish);
   return {
     index: 0,
     content,
@@ -98,11 +97,16 @@ export function toInfillAnswer(answer: Collector, content: string): object {
           tokens_cached: usage.cached_tokens,
           truncated: (usage.truncated_tokens ?? 0) > 0,
         }),
-    // Whether the model or a stop string has ended an answer is not known.
-    ...(reason === 'length' ? { stop_type: 'limit' } : {}),
+    stop_type: stopTypeOf(finish),
+    stopping_word: finish.stop_string ?? '',
     ...routedOf(answer),
     timings: timingsOf(finish),
   };
+}
+
+function stopTypeOf(finish: FinishEvent): 'limit' | 'word' | 'eos' {
+  if (toFinishReason(finish) === 'length') return 'limit';
+  return finish.stop_string === undefined ? 'eos' : 'word';
 }
 
 export function toInfillChunk(content: string): object {

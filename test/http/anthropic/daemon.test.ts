@@ -109,6 +109,8 @@ test('a stop sequence ends the text', async () => {
   const stop = text.slice(3, 6);
   const stopped = await client.messages.create(seeded({ ...ASK, stop_sequences: [stop] }));
   assert.is(textOf(stopped), text.slice(0, text.indexOf(stop)));
+  assert.is(stopped.stop_reason, 'stop_sequence');
+  assert.is(stopped.stop_sequence, stop);
 });
 
 test('a last message of the assistant is continued', async () => {

@@ -162,6 +162,10 @@ test('a gap is filled by a model that has tokens for it', async () => {
   assert.equal([answer.status, typeof content], [200, 'string']);
   const texts = [...engine.native.tokenize('int a = '), ...engine.native.tokenize(';')];
   assert.is(tokens_evaluated, texts.length + 3);
+  assert.equal([answer.json().stop_type, answer.json().stopping_word], ['limit', '']);
+  const stop = content.slice(1, 2);
+  const stopped = (await post('/infill', { ...gap, n_predict: 4, temperature: 0, stop: [stop] })).json();
+  assert.equal([stopped.content, stopped.stop_type, stopped.stopping_word], [content.slice(0, 1), 'word', stop]);
   const params = { model: 'infill', prompt: 'int a = ', suffix: ';', max_tokens: 4, temperature: 0 };
   const { choices, usage } = await client.completions.create(params);
   assert.equal([choices[0]?.text, usage?.prompt_tokens], [content, tokens_evaluated]);
