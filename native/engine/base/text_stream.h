@@ -42,8 +42,8 @@ class TextStream {
   std::vector<std::string> stop_;               // then those of the template
   std::size_t told_;                            // number of those before the template's
   std::size_t stopped_by_ = std::string::npos;  // index in stop_
-  std::string bytes_;       // not yet a whole character
-  std::string characters_;  // whole characters that may start a stop string
+  std::string bytes_;                           // not yet a whole character
+  std::string characters_;                      // whole characters that may start a stop string
 };
 
 }  // namespace svc

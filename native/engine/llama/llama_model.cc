@@ -38,6 +38,27 @@ Status CheckFile(const std::string& path) {
   return Status::Ok();
 }
 
+// Calls one of libllama's functions that fill a buffer and return the length they need.
+template <typename Fill>
+std::string ReadString(Fill fill) {
+  std::string text(256, '\0');
+  const int length = fill(text.data(), text.size());
+  if (length < 0) return "";
+  if (static_cast<std::size_t>(length) >= text.size()) {
+    text.resize(static_cast<std::size_t>(length) + 1);
+    fill(text.data(), text.size());
+  }
+  text.resize(static_cast<std::size_t>(length));
+  return text;
+}
+
+// A string of the file's metadata. Empty: there is none.
+std::string ReadMetadata(const llama_model* model, const std::string& key) {
+  return ReadString([&](char* data, std::size_t size) {
+    return llama_model_meta_val_str(model, key.c_str(), data, size);
+  });
+}
+
 // Refuses models that are not decoder-only, or do not generate one token after the other.
 Status CheckKind(const llama_model* model, const std::string& path) {
   if (!llama_model_has_decoder(model) || llama_model_has_encoder(model) ||
@@ -46,6 +67,12 @@ Status CheckKind(const llama_model* model, const std::string& path) {
   }
   if (llama_vocab_type(llama_model_get_vocab(model)) == LLAMA_VOCAB_TYPE_NONE) {
     return {StatusCode::kModelInvalid, path + " has no vocabulary"};
+  }
+  // It leaves blanks in the words. The BPE of other tokenizers aborts there.
+  constexpr const char* kWhitespace = "whitespace";
+  if (ReadMetadata(model, "tokenizer.ggml.pre") == kWhitespace &&
+      ReadMetadata(model, "tokenizer.ggml.model") != kWhitespace) {
+    return {StatusCode::kModelInvalid, path + " splits words for another tokenizer than its own"};
   }
   return Status::Ok();
 }
@@ -101,20 +128,6 @@ std::string QuantizationName(llama_ftype type) {
   return name;
 }
 
-// Calls one of libllama's functions that fill a buffer and return the length they need.
-template <typename Fill>
-std::string ReadString(Fill fill) {
-  std::string text(256, '\0');
-  const int length = fill(text.data(), text.size());
-  if (length < 0) return "";
-  if (static_cast<std::size_t>(length) >= text.size()) {
-    text.resize(static_cast<std::size_t>(length) + 1);
-    fill(text.data(), text.size());
-  }
-  text.resize(static_cast<std::size_t>(length));
-  return text;
-}
-
 // True if the tokens together spell the whole text. Other kinds of vocabularies may drop
 // characters, or map a whole word to the unknown token.
 bool TokensCoverTheText(const llama_vocab* vocab) {
@@ -132,9 +145,7 @@ struct Progress {
 LlamaModel::LlamaModel(llama_model_ptr model, std::string device)
     : model_(std::move(model)), device_(std::move(device)), longest_piece_(0) {
   if (llama_vocab_type(vocab()) == LLAMA_VOCAB_TYPE_BPE) {
-    word_split_ = WordSplitOf(ReadString([&](char* data, std::size_t size) {
-      return llama_model_meta_val_str(model_.get(), "tokenizer.ggml.pre", data, size);
-    }));
+    word_split_ = WordSplitOf(ReadMetadata(model_.get(), "tokenizer.ggml.pre"));
   }
   if (!TokensCoverTheText(vocab())) return;
   constexpr std::size_t kCharacterBytes = 4;  // the unknown token may stand for one character
@@ -198,15 +209,11 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& opti
 }
 
 std::optional<std::uint32_t> LlamaModel::turning_length() const {
-  const auto read = [this](const std::string& key) {
-    return ReadString([&](char* data, std::size_t size) {
-      return llama_model_meta_val_str(model_.get(), key.c_str(), data, size);
-    });
-  };
-  const std::string scaling = read("general.architecture") + ".rope.scaling.";
-  const std::string original = read(scaling + "original_context_length");
+  const llama_model* model = model_.get();
+  const std::string scaling = ReadMetadata(model, "general.architecture") + ".rope.scaling.";
+  const std::string original = ReadMetadata(model, scaling + "original_context_length");
   // YaRN has that value, too, but encodes positions the same whatever the number of cells.
-  if (original.empty() || read(scaling + "type") == "yarn") return std::nullopt;
+  if (original.empty() || ReadMetadata(model, scaling + "type") == "yarn") return std::nullopt;
   return static_cast<std::uint32_t>(std::strtoul(original.c_str(), nullptr, 10));
 }
 

@@ -108,6 +108,8 @@ TEST(LongWordsEndNoProcess) {
   EXPECT(loaded > 50);
 }
 
+TEST(AForeignSplitIsRefused) { EXPECT(LoadWith("whitespace") == nullptr); }
+
 TEST(WordsHaveOneClass) {
   using enum WordSplit;
   EXPECT_EQ(LongestWord(kIterative, "aaaa"), 0U);
