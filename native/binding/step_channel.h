@@ -5,10 +5,11 @@
 
 #include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "binding/wakeup.h"
-#include "engine/base/output_list.h"
+#include "engine/types/output_list.h"
 
 namespace svc::binding {
 

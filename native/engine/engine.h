@@ -14,9 +14,17 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/status.h"
+#include "engine/types/chat.h"
+#include "engine/types/engine_stats.h"
+#include "engine/types/load_options.h"
+#include "engine/types/model_info.h"
+#include "engine/types/output.h"
+#include "engine/types/request.h"
 
 namespace svc {
 

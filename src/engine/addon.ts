@@ -1,6 +1,6 @@
 /**
  * JavaScript interface of the native addon (native/binding). Loaded only in engine processes. Its records have the
- * names of the protocol and of the C++ structs, which list them (native/engine/base/request.h).
+ * names of the protocol and of the C++ structs, which list them (native/engine/types/).
  */
 import type { EmbedRequest } from '../protocol/embed.ts';
 import type {

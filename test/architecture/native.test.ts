@@ -143,6 +143,50 @@ test('no file and no function of native/ is too long', () => {
   assert.equal(long, []);
 });
 
+const CLASS_FIELDS = 20;
+
+/** The text between the brace at `start` and the one that closes it. */
+function blockAt(code: string, start: number): string {
+  let depth = 0;
+  for (let i = start; i < code.length; i += 1) {
+    if (code[i] === '{') depth += 1;
+    if (code[i] === '}') depth -= 1;
+    if (depth === 0) return code.slice(start + 1, i);
+  }
+  return code.slice(start + 1);
+}
+
+/** The declarations in a block, without the bodies of functions and the values of fields. */
+function declarationsIn(block: string): string[] {
+  let rest = block;
+  for (let inner = /\{[^{}]*\}/; inner.test(rest);) rest = rest.replace(inner, '\u0000');
+  return rest
+    .replace(/\)[^;()\u0000]*\u0000/g, ');')
+    .split(';')
+    .map((text) => text.replace(/\b(public|private|protected)\s*:/g, '').trim());
+}
+
+/** Number of the non-static data members of each class, by its name. */
+function memberCountsOf(path: string): [string, number][] {
+  const code = codeOf(path);
+  return [...code.matchAll(/\b(?:class|struct) (\w+)[^;{()]*\{/g)].map((match) => {
+    const members = declarationsIn(blockAt(code, match.index + match[0].length - 1)).filter((text) => {
+      if (/^(using|static|friend|enum|struct|class|template|explicit|virtual|constexpr)\b/.test(text)) return false;
+      let type = text.replace(/=[^]*/, '');
+      for (let inner = /<[^<>]*>/; inner.test(type);) type = type.replace(inner, '');
+      return !type.includes('(') && /\S\s+[*&]?\w/.test(type.trim());
+    });
+    return [`${path}: ${match[1] ?? ''}`, members.length];
+  });
+}
+
+test('no class of native/ has too many fields, except the values that are lists of fields', () => {
+  const counts = sources.filter((path) => !path.startsWith('native/engine/types/')).flatMap(memberCountsOf);
+  assert.ok(counts.some(([name, count]) => name.endsWith(': Generation') && count > 15));
+  const large = counts.filter(([, count]) => count > CLASS_FIELDS);
+  assert.equal(large, []);
+});
+
 test('no line of native/ is wider than 100 columns: clang-format does not wrap comments', () => {
   const wide = sources.filter((path) =>
     read(path)
@@ -161,16 +205,21 @@ test('native/kernels includes only its own and system headers', () => {
 });
 
 test("the engine's public headers name no foreign type", () => {
-  const code = (name: string) => read(`native/engine/${name}.h`).replace(/\/\/.*$/gm, '');
-  const exposed = ['engine', 'base/request', 'base/status', 'llama/devices'].filter((name) =>
-    /\b(llama|ggml|gguf|napi)_\w+|\bNapi::/.test(code(name)),
+  const types = sources.filter((path) => path.startsWith('native/engine/types/') && path.endsWith('.h'));
+  assert.ok(types.length > 5);
+  const faces = ['engine', 'base/status', 'llama/devices'].map((name) => `native/engine/${name}.h`);
+  const exposed = [...faces, ...types].filter((path) =>
+    /\b(llama|ggml|gguf|napi)_\w+|\bNapi::/.test(read(path).replace(/\/\/.*$/gm, '')),
   );
   assert.equal(exposed, []);
 });
 
 /** Returns the members that a struct of the engine lists in its table of fields. */
 function fieldsOf(struct: string): string[] {
-  const code = read('native/engine/base/request.h');
+  const code = sources
+    .filter((path) => path.startsWith('native/engine/types/'))
+    .map(read)
+    .join('');
   const table = new RegExp(`using Self = ${struct};\\s*return std::make_tuple\\((.*?)\\);`, 's').exec(code)?.[1] ?? '';
   return [...table.matchAll(/SVC_FIELD\((\w+)/g)].map(([, name = '']) => name);
 }

@@ -99,6 +99,18 @@ const FORMAT: readonly HostileFile[] = [
     }),
     /1 values in "tokenizer\.ggml\.scores" for 2 tokens/,
   ],
+  [
+    'a split of words for another tokenizer',
+    gguf({
+      entries: [
+        LLAMA,
+        textEntry('tokenizer.ggml.model', 'gpt2'),
+        textEntry('tokenizer.ggml.pre', 'whitespace'),
+        arrayEntry('tokenizer.ggml.tokens', VALUE_TYPE.string, 2, Buffer.concat([string('a'), string('b')])),
+      ],
+    }),
+    /splits words \("tokenizer\.ggml\.pre"\) for another tokenizer/,
+  ],
   ['five dimensions', gguf({ tensors: [tensor({ shape: [1, 1, 1, 1, 1] })] }), /5 dimensions/],
   ['2^32-1 dimensions', gguf({ tensors: [tensor({ dimensions: 0xffff_ffff })] }), /4294967295 dimensions/],
   ['a dimension of 2^63', gguf({ tensors: [tensor({ shape: [2n ** 63n] })] }), /impossible shape/],

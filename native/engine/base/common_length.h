@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
 
 namespace svc {
 

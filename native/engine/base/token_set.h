@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
 
 namespace svc {
 

@@ -23,7 +23,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
 #include "engine/base/share.h"
 #include "engine/base/siphash.h"
 #include "engine/base/state_bytes.h"

@@ -23,7 +23,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
 #include "engine/draft/prompt_lookup.h"
 #include "engine/model/cost_model.h"
 #include "engine/model/decoder.h"

@@ -5,12 +5,13 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
 #include "engine/base/token_set.h"
 #include "engine/grammar/grammar_automaton.h"
 

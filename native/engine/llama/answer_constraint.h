@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
 #include "engine/grammar/grammar_constraint.h"
 #include "engine/grammar/grammar_trigger.h"
 #include "engine/llama/thinking.h"

@@ -45,6 +45,13 @@ constexpr llama_seq_id kScratch = 0;
 // enough for a short prompt to be reused without a copy.
 constexpr std::uint32_t kIdleCells = 64;
 
+// Memory for copies and for the prefill lane, in cells.
+struct LaneBounds {
+  std::uint32_t copied = 0;  // of all copies, beside the smallest lane
+  std::uint32_t least_lane = 0;
+  std::uint32_t lane = 0;  // of the largest lane; 0: no lane
+};
+
 class LlamaDecoder final : public Decoder {
  public:
   // `context` was created with `params`.
@@ -54,12 +61,10 @@ class LlamaDecoder final : public Decoder {
         pools_(std::move(pools)),
         context_(std::move(context)),
         params_(params),
-        adapters_(options.adapters),
-        state_size_(options.state_size),
+        options_(options),
         max_cells_(std::max(options.context_length, llama_n_ctx(context_.get()))),
         threads_(options.threads),
         on_cpu_(model.device() == "CPU"),
-        max_threads_(on_cpu_ ? options.threads : 1),
         max_sequences_(SequencesOf(model, options)),
         can_share_(CanShareCells(model)),
         first_id_(model.is_recurrent() ? 0 : kScratch + 1) {
@@ -69,7 +74,7 @@ class LlamaDecoder final : public Decoder {
   void SetAdapters(const AdapterSet& adapters) override {
     if (adapters == used_adapters_) return;
     used_adapters_ = adapters;
-    UseAdapters(context_.get(), adapters_, used_adapters_);
+    UseAdapters(context_.get(), options_.adapters, used_adapters_);
   }
 
   DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) override {
@@ -98,7 +103,7 @@ class LlamaDecoder final : public Decoder {
     lane_ = nullptr;
     positions_.Clear();
     llama_memory_clear(memory(), /*data=*/false);
-    SetThreads(max_threads_);
+    SetThreads(max_threads());
   }
 
   bool can_share() const override { return can_share_; }
@@ -147,31 +152,31 @@ class LlamaDecoder final : public Decoder {
     return on_cpu_ ? std::min(kIdleCells, cells_total()) : cells_total();
   }
 
-  std::uint32_t lane_cells() const override { return lane_cells_; }
+  std::uint32_t lane_cells() const override { return bounds_.lane; }
   PrefillLane* lane(std::uint32_t tokens) override {
     if (lane_ != nullptr && lane_params_.n_ctx >= tokens) return lane_.get();
     const std::uint32_t cells = LaneFor(tokens);
     lane_ = nullptr;  // freed before the new one is allocated
     lane_params_.n_ctx = cells;
-    lane_ = LlamaPrefillLane::New(model_.get(), lane_params_, adapters_);
+    lane_ = LlamaPrefillLane::New(model_.get(), lane_params_, options_.adapters);
     if (lane_ != nullptr) {
       SetLaneThreads();
     } else {
-      lane_cells_ = cells > least_lane_cells_ ? cells / 2 : 0;
+      bounds_.lane = cells > bounds_.least_lane ? cells / 2 : 0;
     }
     return lane_.get();
   }
   void ShrinkLane() override {
-    if (lane_ != nullptr && lane_params_.n_ctx > least_lane_cells_) lane_ = nullptr;
+    if (lane_ != nullptr && lane_params_.n_ctx > bounds_.least_lane) lane_ = nullptr;
   }
 
   std::uint32_t max_copied(std::uint32_t lane_tokens) const override {
     std::uint32_t cells = LaneFor(lane_tokens);
     if (lane_ != nullptr) cells = std::max(cells, lane_params_.n_ctx);
-    return copied_cells_ - std::min(copied_cells_, cells - least_lane_cells_);
+    return bounds_.copied - std::min(bounds_.copied, cells - bounds_.least_lane);
   }
   std::uint64_t max_state_bytes() const override {
-    return StateCopyBytes(cache_bytes_, state_size_, cells_total());
+    return StateCopyBytes(cache_bytes_, options_.state_size, cells_total());
   }
 
   bool IsEndOfGeneration(Token token) const override {
@@ -186,7 +191,7 @@ class LlamaDecoder final : public Decoder {
     threads_ = threads;
     if (lane_ != nullptr) SetLaneThreads();
   }
-  int max_threads() const override { return max_threads_; }
+  int max_threads() const override { return on_cpu_ ? options_.threads : 1; }
 
   std::uint32_t max_rows() const override { return llama_n_batch(context_.get()); }
   std::uint32_t max_outputs() const override { return MaxOutputsOf(max_sequences_); }
@@ -237,12 +242,12 @@ class LlamaDecoder final : public Decoder {
   // Sets up a new context, and what depends on its size.
   void Adopt() {
     cache_bytes_ = CacheBytes(context_.get());
-    copied_cells_ = CopiedCells(cache_bytes_, cells_total());
-    least_lane_cells_ = LaneCells(model_, cells_total());
-    lane_params_ = LlamaPrefillLane::Params(params_, least_lane_cells_);
-    lane_cells_ = LargestLane(least_lane_cells_, copied_cells_, cells_total());
+    bounds_.copied = CopiedCells(cache_bytes_, cells_total());
+    bounds_.least_lane = LaneCells(model_, cells_total());
+    bounds_.lane = LargestLane(bounds_.least_lane, bounds_.copied, cells_total());
+    lane_params_ = LlamaPrefillLane::Params(params_, bounds_.least_lane);
     SetThreads(threads_);
-    UseAdapters(context_.get(), adapters_, used_adapters_);
+    UseAdapters(context_.get(), options_.adapters, used_adapters_);
     llama_set_abort_callback(
         context_.get(),
         [](void* user) {
@@ -340,8 +345,8 @@ class LlamaDecoder final : public Decoder {
   }
   // Lane size for a prompt of `tokens` tokens: the initial size, doubled as often as needed.
   std::uint32_t LaneFor(std::uint32_t tokens) const {
-    std::uint32_t cells = least_lane_cells_;
-    while (cells < std::min(tokens, lane_cells_)) cells = std::min(cells * 2, lane_cells_);
+    std::uint32_t cells = bounds_.least_lane;
+    while (cells < std::min(tokens, bounds_.lane)) cells = std::min(cells * 2, bounds_.lane);
     return cells;
   }
 
@@ -349,7 +354,7 @@ class LlamaDecoder final : public Decoder {
   // many as the steps.
   void SetLaneThreads() {
     const int most = lane_params_.n_threads_batch;
-    const int threads = threads_ == max_threads_ ? most : std::min(most, threads_);
+    const int threads = threads_ == max_threads() ? most : std::min(most, threads_);
     lane_->SetThreads(pools_->Get(threads), threads);
   }
 
@@ -357,22 +362,18 @@ class LlamaDecoder final : public Decoder {
   const std::shared_ptr<ThreadPools> pools_;  // must outlive the context
   ContextPtr context_;
   llama_context_params params_;
-  const std::vector<llama_adapter_lora*> adapters_;  // of the model
-  const StateSize state_size_;
+  const DecoderOptions options_;
   const std::uint32_t max_cells_;
 
   // ---- set by Adopt ----
   llama_context_params lane_params_ = {};
   std::uint64_t cache_bytes_ = 0;
-  std::uint32_t copied_cells_ = 0;  // limit for copies, with the initial lane
-  std::uint32_t least_lane_cells_ = 0;
-  std::uint32_t lane_cells_ = 0;  // largest lane; 0: no lane
+  LaneBounds bounds_;
 
   std::unique_ptr<LlamaPrefillLane> lane_;
   AdapterSet used_adapters_;
   int threads_;
   const bool on_cpu_;
-  const int max_threads_;
   const std::uint32_t max_sequences_;
   const bool can_share_;
   const llama_seq_id first_id_;               // libllama's id for our sequence 0

@@ -68,12 +68,6 @@ Status CheckKind(const llama_model* model, const std::string& path) {
   if (llama_vocab_type(llama_model_get_vocab(model)) == LLAMA_VOCAB_TYPE_NONE) {
     return {StatusCode::kModelInvalid, path + " has no vocabulary"};
   }
-  // It leaves blanks in the words. The BPE of other tokenizers aborts there.
-  constexpr const char* kWhitespace = "whitespace";
-  if (ReadMetadata(model, "tokenizer.ggml.pre") == kWhitespace &&
-      ReadMetadata(model, "tokenizer.ggml.model") != kWhitespace) {
-    return {StatusCode::kModelInvalid, path + " splits words for another tokenizer than its own"};
-  }
   return Status::Ok();
 }
 

@@ -1,14 +1,18 @@
 // A loaded GGUF file: weights, vocabulary, metadata. Immutable once loaded.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/status.h"
 #include "engine/base/word_split.h"
+#include "engine/types/load_options.h"
+#include "engine/types/model_info.h"
 #include "llama-cpp.h"
 
 namespace svc {

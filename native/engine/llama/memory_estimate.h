@@ -9,7 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/status.h"
+#include "engine/types/load_options.h"
 
 namespace svc {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/types/load_options.h"
 #include "mtmd.h"
 
 namespace svc {

@@ -5,13 +5,14 @@
 // forced, so that the answer follows in the template's own form.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
 #include "llama.h"
 
 namespace svc {

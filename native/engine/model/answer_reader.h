@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "engine/base/request.h"
+#include "engine/types/output.h"
 
 namespace svc {
 

@@ -11,17 +11,19 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "engine/base/adapters.h"
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
 #include "engine/base/state_bytes.h"
 #include "engine/model/media_rows.h"
 #include "engine/model/step_constants.h"
+#include "engine/types/adapters.h"
+#include "engine/types/output.h"
 
 namespace svc {
 

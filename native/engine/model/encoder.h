@@ -10,7 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/status.h"
 
 namespace svc {
 

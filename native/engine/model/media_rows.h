@@ -6,11 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
 #include "engine/base/siphash.h"
 
 namespace svc {

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/adapters.h"
 #include "engine/base/share.h"
 #include "engine/model/cost_model.h"
 #include "engine/run/generation.h"
+#include "engine/types/adapters.h"
 
 namespace svc {
 

@@ -80,7 +80,7 @@ void Admission::Grown() {
 double Admission::Deadline(const Generation& generation) const {
   const std::uint32_t cached = generation.in_cache() ? generation.computed : Cached(generation);
   const auto rows = static_cast<std::uint32_t>(generation.tokens.size()) - cached;
-  return std::min(generation.wanted_by_ms,
+  return std::min(generation.wanted.by_ms,
                   DeadlineOf(Seniority(generation), context_.costs->OfPrompt(rows)));
 }
 
@@ -88,7 +88,7 @@ Admission::Urgency Admission::UrgencyOf(const Generation& generation) const {
   const double deadline = Deadline(generation);
   if (!context_.shares->several()) return {0, deadline};
   const double counter = context_.shares->CounterOf(generation.scope.owner);
-  return {std::min(generation.wanted_by_counter, counter), deadline};
+  return {std::min(generation.wanted.by_counter, counter), deadline};
 }
 
 // Number of the tokens of a waiting generation that are in memory.
@@ -139,9 +139,9 @@ bool Admission::FollowsAnother(const Generation& candidate, std::uint32_t cached
     // it.
     const std::uint32_t wait = leader.get() == prefiller.generation() ? prefiller.rows() / 2 : 0;
     if (leader->computed >= common || common < cached + std::max(kLeastFollowed, wait)) continue;
-    leader->wanted_by_ms = std::min(leader->wanted_by_ms, Deadline(candidate));
-    leader->wanted_by_counter =
-        std::min(leader->wanted_by_counter, context_.shares->CounterOf(candidate.scope.owner));
+    leader->wanted.by_ms = std::min(leader->wanted.by_ms, Deadline(candidate));
+    leader->wanted.by_counter =
+        std::min(leader->wanted.by_counter, context_.shares->CounterOf(candidate.scope.owner));
     return true;
   }
   return false;
@@ -291,8 +291,7 @@ void Admission::Leave(Generation& generation, bool keep_prefix) {
   cache_.Release(generation.pin);
   free_sequences_.insert(std::exchange(generation.sequence, -1));
   generation.computed = 0;
-  generation.wanted_by_ms = std::numeric_limits<double>::infinity();
-  generation.wanted_by_counter = std::numeric_limits<double>::infinity();
+  generation.wanted = {};
   may_admit_ = true;
 }
 

@@ -110,12 +110,12 @@ std::vector<Proposal> DraftRound::Proposals(const Step& step, std::uint32_t most
       }
       continue;
     }
-    generation.lookup.Follow(generation.tokens, generation.prompt_size);
-    generation.trust += kTrustRecovery * (1 - generation.trust);
-    proposals[i].trust = generation.trust;
+    generation.drafting.lookup.Follow(generation.tokens, generation.prompt_size);
+    generation.drafting.trust += kTrustRecovery * (1 - generation.drafting.trust);
+    proposals[i].trust = generation.drafting.trust;
     if (const std::uint32_t drafts = MostDrafts(generation, most); drafts > 0) {
       std::vector<DraftToken>& found = proposals[i].drafts;
-      found = generation.lookup.Propose(generation.tokens, drafts);
+      found = generation.drafting.lookup.Propose(generation.tokens, drafts);
       found.erase(std::ranges::find_if(
                       found, [](const DraftToken& draft) { return IsMediaToken(draft.token); }),
                   found.end());
@@ -128,7 +128,9 @@ void DraftRound::Draft(Step* step, const std::atomic<bool>& abort) {
   if (std::exchange(is_skipped_, false)) return;
   if (!decoder_->can_share() || step->parts.empty()) return;
   // A row that was not believed is computed in the batch that it would have had without drafts.
-  const auto doubts = [](const StepPart& part) { return part.generation->doubt.has_value(); };
+  const auto doubts = [](const StepPart& part) {
+    return part.generation->drafting.doubt.has_value();
+  };
   if (std::ranges::any_of(step->parts, doubts)) return;
   DraftLimits limits{.rows = std::min({decoder_->max_rows(), decoder_->max_outputs(),
                                        admission_->AvailableCells()}),
@@ -168,18 +170,18 @@ bool DraftRound::Believes(const Step& step, const StepPart& part, std::size_t ro
   const std::uint32_t cells = decoder_->cells_total() - admission_->FreeCells();
   TieGuard& ties = generation.adapters.empty() ? ties_ : adapter_ties_;
   if (!step.HasDrafts()) {
-    if (generation.doubt) {
-      ties.Observe(generation.doubt->rows, cells, generation.doubt->lead,
+    if (generation.drafting.doubt) {
+      ties.Observe(generation.drafting.doubt->rows, cells, generation.drafting.doubt->lead,
                    generation.sampler->Lead(decoder_->Logits(row)));
     }
-    generation.doubt.reset();
+    generation.drafting.doubt.reset();
     return true;
   }
   const float margin = ties.Margin(step.rows.size(), cells);
   const float lead = margin > 0 ? generation.sampler->Lead(decoder_->Logits(row)) : 0;
   const bool believed = lead >= margin;
-  generation.trust += kTrustGain * ((believed ? 1 : 0) - generation.trust);
-  if (!believed) generation.doubt = {.rows = step.rows.size(), .lead = lead};
+  generation.drafting.trust += kTrustGain * ((believed ? 1 : 0) - generation.drafting.trust);
+  if (!believed) generation.drafting.doubt = {.rows = step.rows.size(), .lead = lead};
   return believed;
 }
 

@@ -12,6 +12,7 @@
 // A failure of the device fails the jobs of that batch; the others go on.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -20,10 +21,13 @@
 #include <unordered_set>
 #include <vector>
 
-#include "engine/base/output_list.h"
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/status.h"
 #include "engine/model/encoder.h"
 #include "engine/run/worker.h"
+#include "engine/types/engine_stats.h"
+#include "engine/types/output.h"
+#include "engine/types/output_list.h"
 
 namespace svc {
 

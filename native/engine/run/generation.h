@@ -1,26 +1,30 @@
 // One generation as the runner keeps it, from Submit to its last output.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "engine/base/adapters.h"
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
 #include "engine/base/share.h"
-#include "engine/base/text_stream.h"
+#include "engine/base/status.h"
 #include "engine/cache/prefix_cache.h"
 #include "engine/draft/prompt_lookup.h"
 #include "engine/model/answer_reader.h"
 #include "engine/model/cost_model.h"
 #include "engine/model/decoder.h"
 #include "engine/model/media_rows.h"
+#include "engine/run/answer_text.h"
 #include "engine/run/repetition_guard.h"
+#include "engine/types/adapters.h"
+#include "engine/types/output.h"
+#include "engine/types/request.h"
 
 namespace svc {
 
@@ -63,17 +67,28 @@ class Generation : Submission {
         tokens(std::move(prompt)),
         prompt_size(static_cast<std::uint32_t>(tokens.size())),
         listed(prompt_size),
-        stream(std::move(stop), std::move(own_stop)),
+        answer(std::move(stop), std::move(own_stop)),
         guard(repetition_guard) {}
 
   using Submission::adapters, Submission::media, Submission::shareable, Submission::spelled;
   using Submission::id, Submission::max_tokens, Submission::sampler, Submission::priority;
   using Submission::reuse_prefix, Submission::scope, Submission::store, Submission::submitted_at;
 
-  // A row computed beside drafts whose lead was too small to be trusted (tie_guard.h).
-  struct Doubt {
-    std::size_t rows = 0;  // of that step
-    float lead = 0;
+  // What speculative decoding knows of it.
+  struct Drafting {
+    PromptLookup lookup;
+    double trust = 1;  // recent part of rows beside drafts that were trusted
+    // A row computed beside drafts whose lead was too small to be trusted (tie_guard.h).
+    struct Doubt {
+      std::size_t rows = 0;  // of that step
+      float lead = 0;
+    };
+    std::optional<Doubt> doubt;  // the next row is computed without drafts
+  };
+  // The most urgent of the generations that wait for this one's prompt.
+  struct Wanted {
+    double by_ms = std::numeric_limits<double>::infinity();       // its deadline (DeadlineOf)
+    double by_counter = std::numeric_limits<double>::infinity();  // of its share (fair_queue.h)
   };
 
   // Rows until it can sample: tokens that are not in the cache, of a new generation or a preempted
@@ -104,26 +119,6 @@ class Generation : Submission {
     const auto found = spelled.find(token);
     return found != spelled.end() ? found->second : decoder.Piece(token);
   }
-  // Adds the token's bytes to the text; what may be shown now is appended to *text. True: a stop
-  // string ends it.
-  bool Say(const std::string& piece, std::string* text) {
-    const bool stopped = stream.Push(piece, text);
-    said_bytes += piece.size();
-    return stopped;
-  }
-  // Log probabilities of the next token; delivered with the text that the token begins.
-  void Tell(const TokenLogprobs& logprobs) { untold.push_back({said_bytes, logprobs}); }
-  // Log probabilities of the tokens that begin in text already shown.
-  std::vector<TokenLogprobs> TakeLogprobs() {
-    const std::uint64_t shown = said_bytes - stream.held();
-    std::vector<TokenLogprobs> told;
-    while (!untold.empty() && untold.front().begins_at < shown) {
-      told.push_back(std::move(untold.front().logprobs));
-      untold.pop_front();
-    }
-    return told;
-  }
-
   // Puts a piece of the text into *output, and the tokens since the last one, if they are wanted.
   void Write(std::string text, bool last, GenerationOutput* output) {
     if (lists_tokens) {
@@ -143,11 +138,11 @@ class Generation : Submission {
     GenerationOutput output;
     output.id = id;
     Write(std::move(text), /*last=*/true, &output);
-    output.logprobs = TakeLogprobs();
+    output.logprobs = answer.TakeLogprobs();
     output.done = true;
     const bool called = reader != nullptr && reader->has_called();
     output.reason = called && reason == FinishReason::kStop ? FinishReason::kToolCalls : reason;
-    if (const std::string* by = stream.stopped_by(); by != nullptr && !called) {
+    if (const std::string* by = answer.stopped_by(); by != nullptr && !called) {
       output.stop_string = *by;
     }
     output.usage = {.input_tokens = prompt_size,
@@ -180,23 +175,10 @@ class Generation : Submission {
   bool outgrown = false;  // waits for more cells (growth.h)
   bool confined = false;  // has been refused more cells
 
-  TextStream stream;
+  AnswerText answer;
   RepetitionGuard guard;
-  std::uint64_t said_bytes = 0;
-  struct Untold {
-    std::uint64_t begins_at = 0;  // of said_bytes
-    TokenLogprobs logprobs;
-  };
-  std::deque<Untold> untold;  // logprobs of tokens that begin in text not yet shown
-
-  PromptLookup lookup;
-  double trust = 1;            // recent part of rows beside drafts that were trusted
-  std::optional<Doubt> doubt;  // its next row is computed without drafts
-
-  // Deadline (DeadlineOf) of the most urgent generation that waits for this one's prompt.
-  double wanted_by_ms = std::numeric_limits<double>::infinity();
-  // Smallest counter of a share that waits for this one's prompt (fair_queue.h).
-  double wanted_by_counter = std::numeric_limits<double>::infinity();
+  Drafting drafting;
+  Wanted wanted;
   GenerationTimings timings;
 };
 

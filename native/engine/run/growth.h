@@ -22,10 +22,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/status.h"
 #include "engine/model/decoder.h"
 #include "engine/run/admission.h"
 #include "engine/run/generation.h"
+#include "engine/types/output.h"
 
 namespace svc {
 

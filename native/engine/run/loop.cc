@@ -242,7 +242,7 @@ void Loop::EndOutgrown(Generation& generation) {
     return;
   }
   std::string text;
-  generation.stream.Finish(&text);
+  generation.answer.Finish(&text);
   Finish(generation, generation.End(now_(), FinishReason::kLength, std::move(text)));
 }
 
@@ -463,7 +463,7 @@ bool Loop::Sample(Generation& generation, const float* logits, std::string* text
   }
   const bool has_text =
       !decoder_->IsEndOfGeneration(token) && !generation.Piece(*decoder_, token).empty();
-  if (sampler.logprobs() != nullptr && has_text) generation.Tell(*sampler.logprobs());
+  if (sampler.logprobs() != nullptr && has_text) generation.answer.Tell(*sampler.logprobs());
   std::vector<Token> tokens = sampler.Forced();
   tokens.insert(tokens.begin(), token);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -482,7 +482,7 @@ bool Loop::Append(Generation& generation, Token token, bool whole, std::string* 
   FinishReason reason = FinishReason::kStop;
   const bool ends = decoder_->IsEndOfGeneration(token);
   if (!ends || generation.spelled.contains(token)) {
-    if (generation.Say(generation.Piece(*decoder_, token), text)) {
+    if (generation.answer.Say(generation.Piece(*decoder_, token), text)) {
       Finish(generation, generation.End(now_(), FinishReason::kStop, std::move(*text)));
       return true;
     }
@@ -492,7 +492,7 @@ bool Loop::Append(Generation& generation, Token token, bool whole, std::string* 
     if (!full && !whole) return false;
     if (!whole) reason = FinishReason::kLength;
   }
-  generation.stream.Finish(text);
+  generation.answer.Finish(text);
   Finish(generation, generation.End(now_(), reason, std::move(*text)));
   return true;
 }
@@ -515,7 +515,7 @@ void Loop::Emit(Generation& generation, std::string text) {
   const bool first = std::exchange(generation.last_text_step, counts_.steps + 1) == 0;
   GenerationOutput output{.id = generation.id};
   generation.Write(std::move(text), /*last=*/false, &output);
-  output.logprobs = generation.TakeLogprobs();
+  output.logprobs = generation.answer.TakeLogprobs();
   if (!output.has_content() && output.tokens.empty()) return;
   outbox_.Add(std::move(output), /*urgent=*/first);
 }

@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
 #include "engine/cache/prefix_store.h"
 #include "engine/draft/drafter.h"
 #include "engine/model/cost_model.h"
@@ -45,6 +45,8 @@
 #include "engine/run/scheduler.h"
 #include "engine/run/step.h"
 #include "engine/run/step_costs.h"
+#include "engine/types/engine_stats.h"
+#include "engine/types/output.h"
 
 namespace svc {
 

@@ -1,7 +1,7 @@
 // Why a sampler drew no token.
 #pragma once
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
 #include "engine/base/status.h"
 #include "engine/model/decoder.h"
 

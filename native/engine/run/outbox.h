@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/output_list.h"
 #include "engine/model/cost_model.h"
+#include "engine/types/output_list.h"
 
 namespace svc {
 

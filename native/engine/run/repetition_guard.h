@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
+#include "engine/types/output.h"
+#include "engine/types/request.h"
 
 namespace svc {
 

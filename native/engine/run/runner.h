@@ -17,18 +17,23 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/status.h"
 #include "engine/model/decoder.h"
 #include "engine/model/media_turns.h"
 #include "engine/run/generation.h"
 #include "engine/run/loop.h"
 #include "engine/run/worker.h"
+#include "engine/types/engine_stats.h"
+#include "engine/types/output.h"
 
 namespace svc {
 

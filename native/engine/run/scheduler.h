@@ -61,10 +61,10 @@
 #include <span>
 #include <vector>
 
-#include "engine/base/request.h"
 #include "engine/model/cost_model.h"
 #include "engine/model/step_constants.h"
 #include "engine/run/step_record.h"
+#include "engine/types/request.h"
 
 namespace svc {
 

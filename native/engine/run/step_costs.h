@@ -9,12 +9,12 @@
 #include <functional>
 #include <vector>
 
-#include "engine/base/request.h"
 #include "engine/model/cost_model.h"
 #include "engine/model/decoder.h"
 #include "engine/run/scheduler.h"
 #include "engine/run/step_record.h"
 #include "engine/run/thread_governor.h"
+#include "engine/types/engine_stats.h"
 
 namespace svc {
 

@@ -10,16 +10,20 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/status.h"
 #include "engine/model/cost_model.h"
+#include "engine/types/output.h"
 
 namespace svc {
 

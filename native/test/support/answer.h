@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/types/chat.h"
+#include "engine/types/output.h"
 
 namespace svc::test {
 

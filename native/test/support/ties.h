@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/types/output.h"
 
 namespace svc::test {
 

@@ -22,6 +22,9 @@ export const PROJECTOR = 'clip';
 
 const TEMPLATE = 'tokenizer.chat_template';
 const TOKENS = 'tokenizer.ggml.tokens';
+const TOKENIZER = 'tokenizer.ggml.model';
+const SPLIT = 'tokenizer.ggml.pre';
+const WHITESPACE = 'whitespace';
 const PER_TOKEN: readonly [key: string, types: readonly number[]][] = [
   [TOKENS, [VALUE_TYPE.string]],
   ['tokenizer.ggml.scores', [VALUE_TYPE.float32, VALUE_TYPE.int32]],
@@ -83,6 +86,9 @@ function checkVocabulary(file: Contents, architecture: string | null): void {
     }
   }
   if (tokens?.count === 0) throw invalid(`has no tokens in ${quoted(TOKENS)}`);
+  // This split leaves blanks in the words. The BPE of other tokenizers aborts there.
+  if (metadata.get(SPLIT)?.value === WHITESPACE && metadata.get(TOKENIZER)?.value !== WHITESPACE)
+    throw invalid(`splits words (${quoted(SPLIT)}) for another tokenizer than its own`);
   checkMerges(file, tokens);
   const embedding = tensors.find(({ name }) => name === 'token_embd.weight');
   // An eagle3 draft model uses the vocabulary of its target model.

@@ -35,7 +35,7 @@ export function toProps(
   };
 }
 
-/** As in native/engine/base/request.h. */
+/** As in native/engine/types/sampling_params.h. */
 const LLAMA_DEFAULTS: Partial<Sampling> = {
   temperature: 0.8,
   dynatemp_range: 0,

@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/status.h"
 #include "engine/grammar/grammar_trigger.h"
+#include "engine/types/chat.h"
 
 struct common_chat_params;
 struct common_chat_parser_params;

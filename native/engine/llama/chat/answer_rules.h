@@ -2,13 +2,16 @@
 // to its text, what may follow, and the reader of the text.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/status.h"
 #include "engine/grammar/grammar_cache.h"
 #include "engine/llama/answer_constraint.h"
 #include "engine/llama/chat/answer_format.h"

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/request.h"
 #include "engine/llama/chat/argument_form.h"
 #include "engine/llama/chat/call_parts.h"
+#include "engine/types/chat.h"
 
 namespace svc {
 

@@ -1,7 +1,7 @@
 // Grammar of the calls in an answer. It is made of llama.cpp's parser of the model's format, but is
 // stricter than llama.cpp's own grammar:
 //
-//   - The arguments follow the tool's grammars (Tool in request.h). llama.cpp's compiler of JSON
+//   - The arguments follow the tool's grammars (Tool in chat.h). llama.cpp's compiler of JSON
 //     Schema ignores keywords that it cannot express, and some formats ignore the schema.
 //   - A call that must happen comes before any content.
 //   - There is one call if there may be only one.
@@ -10,7 +10,8 @@
 
 #include <string>
 
-#include "engine/base/request.h"
+#include "engine/base/status.h"
+#include "engine/types/chat.h"
 
 struct common_chat_params;
 

@@ -17,11 +17,13 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/status.h"
 #include "engine/llama/chat/answer_format.h"
 #include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/special_text.h"
 #include "engine/llama/llama_model.h"
+#include "engine/types/chat.h"
 
 struct common_chat_templates;
 struct common_chat_templates_inputs;

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/status.h"
 #include "engine/llama/llama_model.h"
+#include "engine/types/request.h"
 
 namespace svc {
 

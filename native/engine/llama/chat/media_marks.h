@@ -3,13 +3,15 @@
 // mark has random characters, so that no message can contain it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/status.h"
+#include "engine/types/chat.h"
 
 namespace svc {
 

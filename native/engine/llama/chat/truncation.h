@@ -13,9 +13,11 @@
 #include <optional>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/status.h"
 #include "engine/llama/chat/chat_renderer.h"
 #include "engine/llama/llama_model.h"
+#include "engine/types/chat.h"
 
 namespace svc {
 

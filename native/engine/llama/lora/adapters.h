@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/adapters.h"
 #include "engine/base/status.h"
+#include "engine/types/adapters.h"
 #include "llama.h"
 
 namespace svc {

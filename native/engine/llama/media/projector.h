@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -17,11 +18,14 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
 #include "engine/base/siphash.h"
+#include "engine/base/status.h"
 #include "engine/llama/llama_model.h"
 #include "engine/model/media_rows.h"
 #include "engine/model/media_turns.h"
+#include "engine/types/chat.h"
+#include "engine/types/load_options.h"
 
 struct ggml_tensor;
 struct mtmd_context;

@@ -4,11 +4,15 @@
 #include <atomic>
 #include <list>
 #include <mutex>
+#include <string>
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/status.h"
 #include "engine/llama/media/projector.h"
 #include "engine/model/media_rows.h"
+#include "engine/types/chat.h"
+#include "engine/types/model_info.h"
 
 namespace svc {
 

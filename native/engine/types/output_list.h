@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "engine/base/request.h"
+#include "engine/types/output.h"
 
 namespace svc {
 

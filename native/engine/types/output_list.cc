@@ -1,4 +1,4 @@
-#include "engine/base/output_list.h"
+#include "engine/types/output_list.h"
 
 #include <algorithm>
 #include <iterator>

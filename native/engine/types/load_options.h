@@ -1,0 +1,89 @@
+// How a model is loaded.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "engine/base/field.h"
+#include "engine/types/adapters.h"
+
+namespace svc {
+
+// Element type of the KV cache. kQ8_0 takes about half the memory of kF16 at little loss of
+// quality. Some model shapes do not support it (kModelInvalid).
+enum class CacheType { kF16, kQ8_0 };
+constexpr auto Names(CacheType) { return std::array{"f16", "q8_0"}; }
+
+// Limits that libllama does not check: a larger value ends the process.
+inline constexpr std::uint32_t kMaxContextLength = 1U << 24U;  // no model is trained for more
+inline constexpr int kMaxThreads = 512;                        // GGML_MAX_N_THREADS
+
+struct LoadOptions {
+  std::string path;
+  // Longest context of a request, in tokens, and most cells of the unified KV cache, which all
+  // sequences share. 0: the model's trained context length, at most kDefaultContextLength.
+  std::uint32_t context_length = 0;
+  // Cells to begin with; the cache grows with its requests (growth.h). 0: all of context_length.
+  std::uint32_t kv_cells = 0;
+  // Compute threads. 0: one for each physical core that this process may run on, fewer for a very
+  // small model.
+  int threads = 0;
+  // Compute threads for long prompts (the prefill lane) and for embeddings. 0: as `threads`.
+  int prompt_threads = 0;
+  // Layers on the GPU. Negative: all, if there is a GPU.
+  int gpu_layers = -1;
+  CacheType cache_type = CacheType::kF16;
+  // Size of a sequence's state, for models whose sequences cannot share cells: a fixed part and a
+  // part for each token, in bytes, as in MemoryEstimates. Both 0: unknown, and the copies of states
+  // may be as large as the cache.
+  std::uint64_t state_fixed_bytes = 0;
+  std::uint64_t state_token_bytes = 0;
+  // Sequences in the cache at the same time, at most 255; further generations wait. The prefix
+  // cache uses the remaining sequence ids.
+  std::uint32_t max_sequences = 64;
+  // Folder of the prefix cache's disk tier, shared with other models; empty: no disk tier. Created
+  // with access for its owner only, if it does not exist. A prefix that cannot be written is
+  // dropped.
+  std::string prefix_folder;
+  // Name of this model in the folder's file names: letters and digits.
+  std::string prefix_model;
+  std::uint64_t prefix_bytes = 0;  // limit of the folder, all models together
+  // Secret key for the authentication codes of these files and the hashes of share names. Absent: a
+  // random key, so that no later engine can read these files.
+  std::optional<std::array<std::uint64_t, 2>> prefix_key;
+  // Draft model for speculative decoding (drafter.h); empty: none. A draft model that cannot be
+  // used is no error: ModelInfo::draft_refusal gives the reason.
+  std::string draft_path;
+  // Projector, with which the model sees or hears (llama/media/projector.h); empty: none. One that
+  // cannot be used is no error: ModelInfo::projector_refusal gives the reason.
+  std::string projector_path;
+  // LoRA adapters that requests may ask for. One that cannot be used is no error:
+  // ModelInfo::adapters gives the reason.
+  std::vector<AdapterFile> adapters;
+  // Called on the loading thread with the progress (0..1). Returns false to cancel the load
+  // (kCancelled).
+  std::function<bool(float fraction)> on_progress;
+
+  // Without `path`, `prefix_key` and `on_progress`, which need more than a type.
+  static constexpr auto Fields() {
+    using Self = LoadOptions;
+    return std::make_tuple(
+        SVC_FIELD(context_length, .max = kMaxContextLength),
+        SVC_FIELD(kv_cells, .max = kMaxContextLength), SVC_FIELD(threads, .max = kMaxThreads),
+        SVC_FIELD(prompt_threads, .max = kMaxThreads),
+        SVC_FIELD(gpu_layers, .min = std::numeric_limits<int>::min()), SVC_FIELD(cache_type),
+        SVC_FIELD(state_fixed_bytes), SVC_FIELD(state_token_bytes), SVC_FIELD(max_sequences),
+        SVC_FIELD(prefix_folder), SVC_FIELD(prefix_model), SVC_FIELD(prefix_bytes),
+        SVC_FIELD(draft_path), SVC_FIELD(projector_path), SVC_FIELD(adapters));
+  }
+};
+
+inline constexpr std::uint32_t kDefaultContextLength = 8192;
+
+}  // namespace svc

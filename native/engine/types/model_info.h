@@ -1,0 +1,62 @@
+// What a loaded model is and can do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "engine/base/field.h"
+#include "engine/types/adapters.h"
+#include "engine/types/sampling_params.h"
+
+namespace svc {
+
+struct ModelInfo {
+  std::string description;   // "llama 1B Q4_0"
+  std::string architecture;  // "llama"
+  std::string quantization;  // "Q4_0"
+  std::uint64_t parameters = 0;
+  std::uint64_t size_bytes = 0;  // all tensors
+  std::uint32_t trained_context_length = 0;
+  std::uint32_t context_length = 0;    // longest context of a request, or longest input to embed
+  std::uint32_t vocabulary = 0;        // tokens
+  std::uint32_t embedding_length = 0;  // floats in a hidden state, or in an embedding
+  std::uint32_t layers = 0;
+  int threads = 0;
+  bool has_chat_template = false;
+  bool calls_tools = false;       // its template has a form for tool calls
+  bool thinks = false;            // its template has tags for reasoning
+  bool makes_embeddings = false;  // or scores (`ranks`); if so, it generates no text
+  bool ranks = false;             // it scores documents, and makes no embeddings of its own
+  // Sampling defaults for requests that set none: the file's `general.sampling.*`, else
+  // llama.cpp's.
+  SamplingParams sampling;
+  // Reason why the requested draft model is not used, worded to follow "the draft model". Empty: it
+  // is used, or none was requested.
+  std::string draft_refusal;
+  bool sees = false;   // its projector takes pictures
+  bool hears = false;  // its projector takes sounds
+  // Reason why the requested projector is not used, worded to follow "the projector". Empty: it is
+  // used, or none was requested.
+  std::string projector_refusal;
+  std::vector<AdapterInfo> adapters;  // those of the load, in the same order
+  std::string device;                 // where the layers are: "CPU", or the GPU's name
+  std::vector<std::pair<std::string, std::string>> metadata;  // scalar GGUF keys, as text
+
+  // Without `sampling` and `metadata`.
+  static constexpr auto Fields() {
+    using Self = ModelInfo;
+    return std::make_tuple(
+        SVC_FIELD(description), SVC_FIELD(architecture), SVC_FIELD(quantization),
+        SVC_FIELD(parameters), SVC_FIELD(size_bytes), SVC_FIELD(trained_context_length),
+        SVC_FIELD(context_length), SVC_FIELD(vocabulary), SVC_FIELD(embedding_length),
+        SVC_FIELD(layers), SVC_FIELD(threads), SVC_FIELD(has_chat_template), SVC_FIELD(calls_tools),
+        SVC_FIELD(thinks), SVC_FIELD(makes_embeddings), SVC_FIELD(ranks),
+        SVC_FIELD(draft_refusal, .nullable = true), SVC_FIELD(sees), SVC_FIELD(hears),
+        SVC_FIELD(projector_refusal, .nullable = true), SVC_FIELD(adapters), SVC_FIELD(device));
+  }
+};
+
+}  // namespace svc
