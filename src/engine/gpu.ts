@@ -58,8 +58,9 @@ export async function examineGpu({ measure, root }: ExamineOptions): Promise<Gpu
   const nothing = { gpus, module: undefined, trouble: null, probe: null };
   const { installed, isOther } = backendOfUser();
   const named = variable('GGML_BACKEND_PATH') ?? installed?.module;
-  if (named === undefined && gpus.length === 0) return nothing;
-  const found = named ?? packageBesideSvc() ?? whyNone(survey, isOther);
+  if (named === undefined && gpus.length === 0 && !isOther) return nothing;
+  const beside = gpus.length === 0 ? undefined : packageBesideSvc();
+  const found = named ?? beside ?? whyNone(survey, isOther);
   if (typeof found !== 'string') return { ...nothing, trouble: withDriver(gpus, found) };
   const probe = await probeEngine({ measure, gpuModule: found });
   const trouble = troubleOf(probe);

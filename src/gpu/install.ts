@@ -14,7 +14,7 @@ import { withFileLock } from '../files/file-lock.ts';
 import { makeDirectory } from '../files/make-directory.ts';
 import type { Paths } from '../home/paths.ts';
 import { Download, DOWNLOAD_LIMITS } from '../models/pull/download.ts';
-import { downloadPaths, PartialFile } from '../models/pull/partial-file.ts';
+import { PartialFile } from '../models/pull/partial-file.ts';
 import { Web } from '../models/pull/web.ts';
 import { askForSpace } from '../models/store/free-space.ts';
 import { progressReport } from '../models/store/rate.ts';
@@ -65,12 +65,18 @@ export async function installBackend(options: InstallOptions): Promise<ProofReco
   });
 }
 
-/** Removes all backends. Returns the number of them. */
-export async function removeBackends(paths: Pick<Paths, 'dataDir'>): Promise<number> {
+/** Removes all backends and partial downloads. Returns the number of backends. */
+export async function removeBackends(paths: Pick<Paths, 'dataDir' | 'cacheDir'>): Promise<number> {
   const folder = backendsFolder(paths);
-  return await withFileLock(join(folder, '.lock'), { what: 'the GPU backends', retries: 0 }, () =>
-    removeOthers(folder, () => false),
-  );
+  return await withFileLock(join(folder, '.lock'), { what: 'the GPU backends', retries: 0 }, async () => {
+    await rm(downloadsFolder(paths), { recursive: true, force: true });
+    return await removeOthers(folder, () => false);
+  });
+}
+
+/** Directory of partial downloads. */
+function downloadsFolder({ cacheDir }: Pick<Paths, 'cacheDir'>): string {
+  return join(cacheDir, 'backends');
 }
 
 /** Removes what this file has made in the folder, unless `isKept`. Returns the number of backends. */
@@ -83,7 +89,7 @@ async function removeOthers(folder: string, isKept: (name: string) => boolean): 
 /** Downloads the package and unpacks the backend and its licence. */
 async function fetchInto(folder: string, options: InstallOptions): Promise<void> {
   const { backend, paths, onEvent } = options;
-  const downloads = join(paths.cacheDir, 'backends');
+  const downloads = downloadsFolder(paths);
   const hint = 'free some space, or move SVC_HOME';
   await askForSpace(downloads, backend.size_bytes, hint);
   await askForSpace(folder, backend.library_bytes, hint);
@@ -98,16 +104,12 @@ async function fetchInto(folder: string, options: InstallOptions): Promise<void>
   } finally {
     await file.close();
   }
-  await unpack(
-    file.path,
-    folder,
-    new Map([
-      [backend.file, basename(backend.file)],
-      ['LICENSE', 'LICENSE'],
-    ]),
-  );
-  const { part, journal } = downloadPaths(downloads, backend.digest);
-  for (const path of [part, journal]) await rm(path, { force: true });
+  try {
+    const wanted = [backend.file, 'LICENSE'].map((path) => [path, basename(path)] as const);
+    await unpack(file.path, folder, new Map(wanted));
+  } finally {
+    await rm(downloads, { recursive: true, force: true });
+  }
 }
 
 async function download(file: PartialFile, { backend, registry, signal, onEvent }: InstallOptions): Promise<void> {
