@@ -10,8 +10,8 @@ export interface Question<Answer> extends SpawnOptions {
   readonly timeoutMs?: number;
   /** Aborting kills the child; there is no answer then. */
   readonly signal?: AbortSignal;
-  /** Called with each message; the first answer returned ends the child. */
-  read(message: FromEngine): Answer | undefined;
+  /** Called with each message; the first answer returned ends the child. `send` asks it something more. */
+  read(message: FromEngine, send: (message: ToEngine) => void): Answer | undefined;
 }
 
 export interface Outcome<Answer> {
@@ -45,6 +45,8 @@ export async function askChild<Answer>({
     child.kill();
   };
 
+  const send = (message: ToEngine): void => void child.pipe.write(encodeFrame(message));
+
   child.stdout.resume();
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr = (stderr + text).slice(-STDERR_CHARACTERS);
@@ -52,14 +54,14 @@ export async function askChild<Answer>({
   child.pipe.on('error', () => undefined); // the exit says why
   child.pipe.on('data', (chunk: Buffer) => {
     try {
-      for (const message of frames.decode(chunk)) answer ??= read(message);
+      for (const message of frames.decode(chunk)) answer ??= read(message, send);
     } catch {
       stop('sent invalid data');
     }
     // Killed, because a driver's exit handlers may hang.
     if (answer !== undefined) child.kill();
   });
-  child.pipe.write(encodeFrame(ask));
+  send(ask);
 
   const onAbort = (): void => {
     stop('was ended');
@@ -84,9 +86,9 @@ export async function askChild<Answer>({
 export async function answerOfChild<Answer>(question: Question<Answer>, missing: string): Promise<Answer> {
   const { answer, end, isLate } = await askChild<Answer | SvcError>({
     ...question,
-    read(message) {
+    read(message, send) {
       const isError = message.type === 'failed' || message.type === 'not_estimated';
-      return isError ? SvcError.fromRecord(message.error) : question.read(message);
+      return isError ? SvcError.fromRecord(message.error) : question.read(message, send);
     },
   });
   if (answer instanceof SvcError) throw answer;

@@ -1,13 +1,17 @@
 /**
- * GPU support. The svc package computes on the CPU. A GPU needs ggml's Vulkan backend (43 MB), a separate npm package
- * that users install beside svc. It loads a driver into the process, and drivers crash and hang. So it is tried once in
- * a child process, and engines load it only if the child found a device with it.
+ * GPU support. The svc package computes on the CPU. A GPU needs a backend of ggml, for CUDA or Vulkan, which
+ * `svc gpu install` installs (gpu/installed.ts). It loads a driver into the process, and drivers crash and hang. So it
+ * is tried once in a child process, and engines load it only if the child found a device with it.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { variable } from '../process/environment.ts';
-import { gpusOnBus, type Gpu } from './gpu-bus.ts';
+import type { Gpu } from './gpu/cards.ts';
+import { chooseBackend, nameOfKind } from './gpu/choose.ts';
+import { backendOfUser } from './gpu/installed.ts';
+import { BACKEND_PACKAGES } from './gpu/packages.ts';
+import { surveyGpu, type GpuSurvey } from './gpu/survey.ts';
 import { probeEngine, type EngineProbe } from './probe.ts';
 
 /** Why a GPU is not used, and how to fix it. */
@@ -19,8 +23,8 @@ export interface GpuTrouble {
 export interface ExamineOptions {
   /** See ProbeOptions.measure. */
   readonly measure: boolean;
-  /** sysfs directory of the bus; tests replace it. */
-  readonly bus?: string;
+  /** Directory that stands for `/` while cards and drivers are looked for; tests replace it. */
+  readonly root?: string;
 }
 
 export interface GpuExamination {
@@ -33,9 +37,9 @@ export interface GpuExamination {
   readonly probe: EngineProbe | null;
 }
 
-const PACKAGES: Readonly<Record<string, string>> = { 'linux-x64': 'linux-x64-vulkan' };
 const DRIVER_HINT =
   "install the vendor's Vulkan driver: mesa-vulkan-drivers for AMD and Intel, NVIDIA's own for NVIDIA; then restart svc";
+const INSTALL = 'run `svc gpu install`, then restart svc: svc stop; svc start';
 
 let examined: Promise<GpuExamination> | undefined;
 
@@ -44,38 +48,48 @@ export async function usableGpu(): Promise<GpuExamination> {
   return await (examined ??= examineGpu({ measure: false }));
 }
 
-/** Finds and tries the backend. One named by GGML_BACKEND_PATH is tried even if no GPU is found. Never rejects. */
-export async function examineGpu({ measure, bus }: ExamineOptions): Promise<GpuExamination> {
-  const gpus = gpusOnBus(bus);
+/**
+ * Finds and tries the backend: the one of GGML_BACKEND_PATH, the installed one, or that of a package beside svc. Only the
+ * last is not tried if no GPU is found. Never rejects.
+ */
+export async function examineGpu({ measure, root }: ExamineOptions): Promise<GpuExamination> {
+  const survey = surveyGpu(root);
+  const { gpus } = survey;
   const nothing = { gpus, module: undefined, trouble: null, probe: null };
-  const named = variable('GGML_BACKEND_PATH');
-  if (named === undefined && gpus.length === 0) return nothing;
-  const found = named === undefined ? findBackend() : named;
+  const { installed, isOther } = backendOfUser();
+  const named = variable('GGML_BACKEND_PATH') ?? installed?.module;
+  if (named === undefined && gpus.length === 0 && !isOther) return nothing;
+  const beside = gpus.length === 0 ? undefined : packageBesideSvc();
+  const found = named ?? beside ?? whyNone(survey, isOther);
   if (typeof found !== 'string') return { ...nothing, trouble: withDriver(gpus, found) };
   const probe = await probeEngine({ measure, gpuModule: found });
   const trouble = troubleOf(probe);
   return { gpus, module: trouble === null ? found : undefined, trouble: withDriver(gpus, trouble), probe };
 }
 
-/** Finds the backend of the version that our libllama was built with: other versions are incompatible. */
-function findBackend(): string | GpuTrouble {
-  const platform = `${process.platform}-${process.arch}`;
-  const name = PACKAGES[platform];
-  if (name === undefined) {
-    return {
-      reason: `no GPU backend is available for ${platform}`,
-      hint: 'svc runs on the CPU; to use your own ggml backend, set GGML_BACKEND_PATH',
-    };
+/** Tries a backend in a child process. Returns why engines cannot use it; null: it has a device. Never rejects. */
+export async function tryBackend(module: string): Promise<GpuTrouble | null> {
+  return troubleOf(await probeEngine({ measure: false, gpuModule: module }));
+}
+
+/** Why there is no backend, and the command that installs it or what it needs. */
+function whyNone(survey: GpuSurvey, isOther: boolean): GpuTrouble {
+  if (isOther) return { reason: 'the installed backend is for another version of svc', hint: INSTALL };
+  const { package: chosen, reason, hint } = chooseBackend(survey);
+  if (chosen === null) return { reason, hint: hint ?? 'see docs/gpu.md' };
+  return { reason: `the ${nameOfKind(chosen.kind)} backend is not installed`, hint: INSTALL };
+}
+
+/** The backend in an npm package beside svc, of the version that our libllama was built with; others are incompatible. */
+function packageBesideSvc(): string | undefined {
+  for (const { name, version, file, platform } of BACKEND_PACKAGES) {
+    if (platform !== `${process.platform}-${process.arch}`) continue;
+    const beside = installedPackage(name);
+    if (beside?.version !== version) continue;
+    const path = join(beside.directory, file);
+    if (existsSync(path)) return path;
   }
-  const version = backendVersion();
-  const hint = `install it where svc is installed (with -g if svc is): npm install @node-llama-cpp/${name}@${version}; then restart svc`;
-  const installed = installedPackage(`@node-llama-cpp/${name}`);
-  if (installed === null) return { reason: 'the Vulkan backend is not installed', hint };
-  if (installed.version !== version) {
-    return { reason: `the Vulkan backend has version ${installed.version}, but svc needs ${version}`, hint };
-  }
-  const path = join(installed.directory, 'bins', name, 'libggml-vulkan.so');
-  return existsSync(path) ? path : { reason: `the Vulkan backend package lacks ${path}`, hint };
+  return undefined;
 }
 
 function installedPackage(name: string): { readonly directory: string; readonly version: string } | null {
@@ -86,14 +100,6 @@ function installedPackage(name: string): { readonly directory: string; readonly 
   } catch {
     return null;
   }
-}
-
-/** `src/engine` and `dist/engine` are equally deep. */
-function backendVersion(): string {
-  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-    devDependencies: Readonly<Record<string, string>>;
-  };
-  return manifest.devDependencies['node-llama-cpp'] as string;
 }
 
 /** Problem that a probe with a GPU backend found; null: the backend has a device. */
@@ -108,7 +114,7 @@ export function troubleOf({ error, devices, log, stderr }: EngineProbe): GpuTrou
 
   const old = line(/Vulkan 1\.2 required|driver version is insufficient/i);
   if (old !== undefined) {
-    return { reason: `the GPU driver is too old for the Vulkan backend (${old})`, hint: 'update the GPU driver' };
+    return { reason: `the GPU driver is too old for the backend (${old})`, hint: 'update the GPU driver' };
   }
   if (line(/libvulkan[^\s:]{0,99}: cannot open/) !== undefined) {
     return {
@@ -116,12 +122,17 @@ export function troubleOf({ error, devices, log, stderr }: EngineProbe): GpuTrou
       hint: 'install libvulkan1 (Debian, Ubuntu) or vulkan-loader (Fedora)',
     };
   }
+  const library = line(/(lib[\w.+-]+): cannot open shared object file/);
+  if (library !== undefined) {
+    const name = /(lib[\w.+-]+): cannot open/.exec(library)?.[1] ?? '';
+    return { reason: `the library ${name}, which the backend needs, is not installed`, hint: 'see docs/gpu.md' };
+  }
   const foreign = line(/failed to load|failed to find ggml_backend_init|incompatible API version/);
   if (foreign !== undefined) {
-    const hint = 'install the backend version that this svc needs; see docs/doctor.md';
+    const hint = 'install the backend version that this svc needs: svc gpu install';
     return { reason: `the backend is incompatible with this svc (${foreign})`, hint };
   }
-  return { reason: 'the Vulkan backend found no device: no installed driver provides one', hint: DRIVER_HINT };
+  return { reason: 'the backend found no device: no installed driver provides one', hint: DRIVER_HINT };
 }
 
 /** Adds that a GPU has no kernel driver, without which nothing above can use it. */

@@ -7,6 +7,8 @@ export interface DispatchersOptions {
   readonly connectTimeoutMs: number;
   /** Returns the name lookup for connections within this reach (guardedLookup). */
   readonly lookup: (reach: Reach) => LookupFunction;
+  /** Certificates of authorities to trust instead of the default ones, in PEM. */
+  readonly ca?: string | undefined;
   /** Maximum connections per origin, and how long idle ones are kept. */
   readonly pool?: Pick<Undici.Agent.Options, 'connections' | 'keepAliveTimeout'>;
 }
@@ -33,8 +35,8 @@ export class Dispatchers {
     const name = [isDirect, ...reach].join();
     const known = this.#dispatchers.get(name);
     if (known !== undefined) return known;
-    const { connectTimeoutMs, lookup, pool } = this.#options;
-    const tls = { timeout: connectTimeoutMs, rejectUnauthorized: true };
+    const { connectTimeoutMs, lookup, pool, ca } = this.#options;
+    const tls = { timeout: connectTimeoutMs, rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) };
     const options = { ...pool, connect: { ...tls, lookup: lookup(reach) }, requestTls: tls, proxyTls: tls };
     const dispatcher = isDirect ? new undici.Agent(options) : new undici.EnvHttpProxyAgent(options);
     this.#dispatchers.set(name, dispatcher);

@@ -24,7 +24,7 @@ export const WITHOUT_HOME: readonly string[] = ['version', 'completion'];
 /** Reports the problem as a failed check, after it has measured the speed of the devices. */
 export const DOCTOR = 'doctor';
 /** Commands that change this machine or contact others. */
-const NOT_RUN: readonly string[] = ['model search', 'service install', 'service uninstall'];
+const NOT_RUN: readonly string[] = ['model search', 'gpu install', 'service install', 'service uninstall'];
 /** All other commands. */
 export const COMMANDS: readonly string[] = Object.keys(SPECS).filter((name) => !NOT_RUN.includes(name));
 

@@ -19,6 +19,15 @@ export interface Credential {
   /** In the format of URL.origin. */
   readonly origin: string;
   readonly token: string;
+  /** Default `Bearer`. */
+  readonly scheme?: 'Bearer' | 'Basic';
+}
+
+export interface WebOptions {
+  /** Timeout without any bytes from the server. */
+  readonly stallMs: number;
+  /** Certificates of authorities to trust instead of the default ones, in PEM. */
+  readonly ca?: string | undefined;
 }
 
 export interface Asked {
@@ -46,14 +55,15 @@ const REDIRECTS = 5;
 
 export class Web {
   readonly #stallMs: number;
-  readonly #dispatchers = new Dispatchers({
-    connectTimeoutMs: CONNECT_MS,
-    lookup: (reach) => guardedLookup(reach, refuse),
-  });
+  readonly #dispatchers: Dispatchers;
 
-  /** @param stallMs timeout without any bytes from the server */
-  constructor({ stallMs }: { readonly stallMs: number }) {
+  constructor({ stallMs, ca }: WebOptions) {
     this.#stallMs = stallMs;
+    this.#dispatchers = new Dispatchers({
+      connectTimeoutMs: CONNECT_MS,
+      lookup: (reach) => guardedLookup(reach, refuse),
+      ca,
+    });
   }
 
   /**
@@ -67,7 +77,9 @@ export class Web {
     const undici = await import('undici');
     signal.throwIfAborted();
     const authorization =
-      credential?.origin === url.origin && isPrivateChannel(url) ? { authorization: `Bearer ${credential.token}` } : {};
+      credential?.origin === url.origin && isPrivateChannel(url)
+        ? { authorization: `${credential.scheme ?? 'Bearer'} ${credential.token}` }
+        : {};
     try {
       const answer = await undici.request(url, {
         dispatcher: this.#dispatchers.for(undici, url, reach),

@@ -1,6 +1,9 @@
 /** Checks of the addon, the devices and the processor, as an engine process sees them. */
 import { examineGpu, type GpuExamination } from '../../../engine/gpu.ts';
+import { proveGpu } from '../../../engine/gpu-proof.ts';
 import { probeEngine, type EngineProbe } from '../../../engine/probe.ts';
+import { builtinModelPath } from '../../../models/store/builtin.ts';
+import { SvcError } from '../../../protocol/errors.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
 import { bytes } from '../../terminal/format.ts';
 import { check, skipped } from './check.ts';
@@ -16,7 +19,7 @@ export async function checkEngine(): Promise<CheckedEngine> {
   // A crash of the GPU's driver must not fail the other checks: probe again without the GPU.
   const probe = gpu.probe === null || gpu.probe.error !== null ? await probeEngine({ measure: true }) : gpu.probe;
   return {
-    checks: [checkAddon(probe), checkGpu(gpu, probe), ...probe.devices.map(checkDevice), checkProcessor(probe)],
+    checks: [checkAddon(probe), await checkGpu(gpu, probe), ...probe.devices.map(checkDevice), checkProcessor(probe)],
     works: probe.error === null,
   };
 }
@@ -30,14 +33,36 @@ function checkAddon({ addon, error }: EngineProbe): DoctorCheck {
   return check('addon', 'ok', path, { detail });
 }
 
-function checkGpu({ gpus, module, trouble }: GpuExamination, probe: EngineProbe): DoctorCheck {
+/** The built-in model computes on the GPU; its tokens must be those of the processor. */
+async function checkGpu(gpu: GpuExamination, probe: EngineProbe): Promise<DoctorCheck> {
+  const { gpus, module, trouble } = gpu;
   if (probe.error !== null) return skipped('gpu', 'the addon cannot be loaded');
-  const present = gpus.map(({ name, driver }) => `${name} (${driver ?? 'no driver'})`).join(', ') || null;
+  const present = gpus.map(cardOf).join('; ') || null;
   if (trouble !== null) {
     return check('gpu', 'warn', present, { detail: `not used: ${trouble.reason}`, hint: trouble.hint });
   }
   if (module === undefined) return skipped('gpu', 'no GPU: models run on the processor');
-  return check('gpu', 'ok', present, { detail: `used through ${module}` });
+  const device = probe.devices.find(({ type }) => type !== 'cpu');
+  const card = present ?? `card ${device?.description ?? 'unknown'}`;
+  const value = `${card}, backend ${device?.backend ?? 'unknown'}`;
+  try {
+    const { tokensPerSecond } = await proveGpu({ module, modelPath: builtinModelPath() });
+    const detail = `used through ${module}; the built-in model gives the same tokens as on the processor`;
+    return check('gpu', 'ok', `${value}, ${tokensPerSecond.toFixed(tokensPerSecond < 10 ? 1 : 0)} tokens/s`, {
+      detail,
+    });
+  } catch (error) {
+    const { message, hint = 'update the GPU driver' } = SvcError.from(error);
+    return check('gpu', 'fail', value, {
+      detail: `the built-in model fails on it: ${message}`,
+      hint: `${hint}; or run models on the processor: svc gpu rm`,
+    });
+  }
+}
+
+function cardOf({ name, driver, driverVersion }: GpuExamination['gpus'][number]): string {
+  const version = driverVersion === null ? '' : ` ${driverVersion}`;
+  return `card ${name}, driver ${driver === null ? 'none' : `${driver}${version}`}`;
 }
 
 function checkDevice(device: EngineProbe['devices'][number]): DoctorCheck {

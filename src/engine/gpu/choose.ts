@@ -1,0 +1,112 @@
+/** Chooses the backend for the GPUs of this machine: CUDA, Vulkan or none, with the reason. */
+import type { Gpu, Vendor } from './cards.ts';
+import { BACKEND_PACKAGES, type BackendKind, type BackendPackage } from './packages.ts';
+import { PREPARATION } from './preparation.ts';
+import { CUDA_VERSIONS, cudaLibraries, type CudaVersion, type GpuSurvey } from './survey.ts';
+
+export interface BackendChoice {
+  /** null: none can be used. */
+  readonly package: BackendPackage | null;
+  readonly reason: string;
+  /** What to install; null: nothing is missing. */
+  readonly hint: string | null;
+}
+
+export interface ChoiceOptions {
+  /** The user's choice, tried also if no GPU is found. */
+  readonly wanted?: BackendKind | undefined;
+  /** Tests replace these. */
+  readonly platform?: string;
+  readonly packages?: readonly BackendPackage[];
+}
+
+/** First driver that supports each version of CUDA. */
+const LEAST_DRIVER: Readonly<Record<CudaVersion, number>> = { 13: 580, 12: 525 };
+
+/** `CUDA`, `Vulkan`. */
+export function nameOfKind(kind: BackendKind): string {
+  return { cuda: 'CUDA', vulkan: 'Vulkan' }[kind];
+}
+
+export function chooseBackend(
+  survey: GpuSurvey,
+  { wanted, platform = `${process.platform}-${process.arch}`, packages = BACKEND_PACKAGES }: ChoiceOptions = {},
+): BackendChoice {
+  const own = packages.filter((each) => each.platform === platform);
+  if (own.length === 0) {
+    return none(
+      `no GPU backend is available for ${platform}`,
+      'svc runs on the CPU; to use your own ggml backend, set GGML_BACKEND_PATH',
+    );
+  }
+  const bare = survey.gpus.find(({ driver }) => driver === null);
+  if (wanted === undefined && survey.gpus.length === 0) return none('no GPU was found on the PCI bus', null);
+  if (wanted === undefined && bare !== undefined && survey.gpus.length === 1) {
+    const { reason, hint } = PREPARATION.driver(bare);
+    return none(reason, hint);
+  }
+  const cuda = chooseCuda(survey, own);
+  if (wanted === 'cuda') return cuda;
+  if (wanted === undefined && cuda.package !== null) return cuda;
+  const vulkan = chooseVulkan(survey, own, wanted === 'vulkan');
+  // For a card of NVIDIA, the reason against CUDA is of interest, too.
+  const hasNvidia = survey.gpus.some(({ driver }) => driver === 'nvidia');
+  return wanted === undefined && hasNvidia
+    ? { ...vulkan, reason: `${vulkan.reason}; not CUDA: ${cuda.reason}` }
+    : vulkan;
+}
+
+function chooseCuda(survey: GpuSurvey, packages: readonly BackendPackage[]): BackendChoice {
+  const card = survey.gpus.find(({ vendor }) => vendor === 'NVIDIA');
+  const version = card?.driverVersion ?? null;
+  if (!survey.hasCudaDriver) {
+    const { reason, hint } = PREPARATION.cudaDriver(card);
+    return none(reason, hint);
+  }
+  const supported = CUDA_VERSIONS.filter(
+    (cuda) => version === null || Number.parseInt(version, 10) >= LEAST_DRIVER[cuda],
+  );
+  const newest = supported[0];
+  if (newest === undefined) {
+    const least = String(LEAST_DRIVER[12]);
+    return none(
+      `the driver ${version ?? ''} is too old for CUDA 12, which needs ${least}`,
+      `update the driver to ${least} or newer`,
+    );
+  }
+  const usable = supported.find((cuda) => survey.cudaRuntimes.includes(cuda));
+  const found = packages.find((each) => each.kind === 'cuda' && each.cuda === usable);
+  if (usable === undefined || found === undefined) {
+    const { reason, hint } = PREPARATION.cudaRuntime(newest, cudaLibraries(newest));
+    return none(reason, hint);
+  }
+  const driver = version === null ? 'the driver' : `the driver ${version}`;
+  return { package: found, reason: `${driver} and the libraries of CUDA ${String(usable)} are installed`, hint: null };
+}
+
+function chooseVulkan(survey: GpuSurvey, packages: readonly BackendPackage[], isWanted: boolean): BackendChoice {
+  const found = packages.find(({ kind }) => kind === 'vulkan');
+  if (found === undefined) return none('no Vulkan backend is available for this platform', null);
+  if (!survey.hasVulkanLoader) {
+    const { reason, hint } = PREPARATION.vulkanLoader();
+    return none(reason, hint);
+  }
+  const driven = survey.gpus.filter(
+    ({ vendor, driver }) => driver !== null && survey.vulkanDrivers.some((each) => each.vendor === vendor),
+  );
+  if (driven.length > 0) {
+    return { package: found, reason: `a Vulkan driver for ${vendorsOf(driven)} is installed`, hint: null };
+  }
+  if (isWanted) return { package: found, reason: 'it was asked for; no Vulkan driver of a GPU was found', hint: null };
+  const { reason, hint } = PREPARATION.vulkanDriver(survey.gpus[0] as Gpu);
+  return none(reason, hint);
+}
+
+function vendorsOf(gpus: readonly Gpu[]): string {
+  const vendors = new Set<Vendor>(gpus.map(({ vendor }) => vendor));
+  return [...vendors].join(' and ');
+}
+
+function none(reason: string, hint: string | null): BackendChoice {
+  return { package: null, reason, hint };
+}
