@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { variable } from '../process/environment.ts';
+import { isExecutable, ownText } from '../process/own-files.ts';
 import { gpusOnBus, type Gpu } from './gpu-bus.ts';
 import { probeEngine, type EngineProbe } from './probe.ts';
 
@@ -68,7 +69,10 @@ function findBackend(): string | GpuTrouble {
     };
   }
   const version = backendVersion();
-  const hint = `install it where svc is installed (with -g if svc is): npm install @node-llama-cpp/${name}@${version}; then restart svc`;
+  const install = `npm install @node-llama-cpp/${name}@${version}`;
+  const hint = isExecutable
+    ? `in any folder run: ${install}; set GGML_BACKEND_PATH to libggml-vulkan.so in it; then restart svc`
+    : `install it where svc is installed (with -g if svc is): ${install}; then restart svc`;
   const installed = installedPackage(`@node-llama-cpp/${name}`);
   if (installed === null) return { reason: 'the Vulkan backend is not installed', hint };
   if (installed.version !== version) {
@@ -79,6 +83,8 @@ function findBackend(): string | GpuTrouble {
 }
 
 function installedPackage(name: string): { readonly directory: string; readonly version: string } | null {
+  // An executable has no packages; a folder above it may be anyone's.
+  if (isExecutable) return null;
   try {
     const directory = dirname(dirname(createRequire(import.meta.url).resolve(name)));
     const manifest = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8')) as { version: string };
@@ -88,9 +94,8 @@ function installedPackage(name: string): { readonly directory: string; readonly 
   }
 }
 
-/** `src/engine` and `dist/engine` are equally deep. */
 function backendVersion(): string {
-  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  const manifest = JSON.parse(ownText('package.json')) as {
     devDependencies: Readonly<Record<string, string>>;
   };
   return manifest.devDependencies['node-llama-cpp'] as string;
