@@ -1,8 +1,9 @@
 /**
- * Makes the single executable for this platform, build/executable/svc.
+ * Makes the single executable for this platform, and packages of it, in build/executable.
  *
  *   npm run executable
- *   npm run executable -- --check      and runs the tests of it, and of the packages made from it
+ *   npm run executable -- --deb        also the Debian package
+ *   npm run executable -- --check      also runs the tests of all of them
  */
 import { stat } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
@@ -11,11 +12,14 @@ import { inRoot } from './steps/root.js';
 import { main, run } from './steps/run.js';
 
 await main(async () => {
-  const { values } = parseArgs({ options: { check: { type: 'boolean' } } });
+  const { values } = parseArgs({ options: { deb: { type: 'boolean' }, check: { type: 'boolean' } } });
   await installPackages();
+  // They import what has just been installed.
   const { makeExecutables } = await import('./steps/executable.js');
-  const { executable } = await makeExecutables();
-  process.stdout.write(`${executable}: ${((await stat(executable)).size / 1e6).toFixed(1)} MB\n`);
+  const { makeDeb } = await import('./steps/deb.js');
+  const made = [(await makeExecutables()).executable];
+  if (values.deb) made.push(await makeDeb());
+  for (const path of made) process.stdout.write(`${path}: ${((await stat(path)).size / 1e6).toFixed(1)} MB\n`);
   if (values.check) {
     const tests = ['packed/executable', 'packed/deb', 'packed/image'];
     process.stdout.write(await run('testing', process.execPath, [inRoot('scripts/test.js'), ...tests]));

@@ -6,7 +6,10 @@ import { manifest } from './platforms.js';
 import { inRoot, root } from './root.js';
 
 /** Folders of packages with files that the packages read when they run. */
-export const READ_BY_PACKAGES = ['node_modules/@grpc/reflection/build/proto', 'node_modules/grpc-health-check/proto'];
+export const READ_BY_PACKAGES = [
+  'node_modules/@grpc/reflection/build/proto/grpc',
+  'node_modules/grpc-health-check/proto',
+];
 
 /**
  * Writes the bundle to `outfile`; returns the licence texts of all packages in it. Dynamic imports stay lazy: a command

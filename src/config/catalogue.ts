@@ -58,7 +58,9 @@ let entries: ReadonlyMap<string, CatalogueEntry> | undefined;
 /** The entries by name, in the order of the file, which is read by the first call. */
 export function catalogue(): ReadonlyMap<string, CatalogueEntry> {
   entries ??= new Map(
-    v.parse(CatalogueSchema, JSON.parse(ownText('providers/catalogue.json'))).providers.map((entry) => [entry.name, entry]),
+    v
+      .parse(CatalogueSchema, JSON.parse(ownText('providers/catalogue.json')))
+      .providers.map((entry) => [entry.name, entry]),
   );
   return entries;
 }
