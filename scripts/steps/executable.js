@@ -56,7 +56,9 @@ async function buildIfStale() {
   const bin = await buildNative(host);
   const native = await nativeInputs();
   const inputs = [
-    ...['src', 'dist', 'proto', 'providers', 'models', 'scripts/steps', 'package.json', 'package-lock.json'],
+    ...['src', 'dist', 'proto', 'providers', 'models/catalogue.json', 'models/nano/nano.gguf', ...NOTICES],
+    ...['bundle', 'executable', 'platform-package'].map((name) => `scripts/steps/${name}.js`),
+    ...['package.json', 'package-lock.json'],
     ...native.inputs,
   ];
   const facts = [...native.facts, process.version, await lockedPackage('esbuild'), await lockedPackage('postject')];

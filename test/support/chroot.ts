@@ -65,8 +65,8 @@ function argumentsFor(root: string, command: readonly string[], { user = '0:0', 
   return ['--mount', 'sh', '-ec', SCRIPT, 'sh', root, user, folder, at, ...command];
 }
 
-/** Nothing of the host but the path of its own tools, and the mark of the test runner. */
+/** Nothing of the host but the path of `unshare` and `mount`, and the mark of the test runner. */
 function environmentOf({ env }: ChrootOptions): Record<string, string> {
   const { PATH = '', SVC_TEST_FILE_RUN } = childEnvironment();
-  return { PATH, ...(SVC_TEST_FILE_RUN === undefined ? {} : { SVC_TEST_FILE_RUN }), ...env };
+  return { ...env, PATH, ...(SVC_TEST_FILE_RUN === undefined ? {} : { SVC_TEST_FILE_RUN }) };
 }
