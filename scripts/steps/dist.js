@@ -1,7 +1,7 @@
 /** Builds dist/: the JavaScript of src/, the types of what applications import, the man page generated from it, and the commit that `svc version` shows. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { inRoot, root } from './root.js';
 import { lockedPackage } from './packages.js';
@@ -47,11 +47,16 @@ export async function compileSources() {
 /** Not an input of the step above: a commit that changes no source compiles nothing. */
 async function stampCommit() {
   const stamp = inRoot('dist', 'commit');
-  await rm(stamp, { force: true });
+  const commit = await currentCommit();
+  // Left alone if it is right: another build may be reading it.
+  if (commit === '') await rm(stamp, { force: true });
+  else if ((await readFile(stamp, 'utf8').catch(() => null)) !== commit) await writeFile(stamp, commit);
+}
+
+/** Returns an empty text if there is none. */
+async function currentCommit() {
   // In an unpacked archive git would find the repository of a parent folder.
-  if (!existsSync(inRoot('.git'))) return;
-  const { stdout } = await promisify(execFile)('git', ['rev-parse', 'HEAD'], { cwd: root }).catch(() => ({
-    stdout: '',
-  }));
-  if (stdout !== '') await writeFile(stamp, stdout.trim());
+  if (!existsSync(inRoot('.git'))) return '';
+  const git = promisify(execFile)('git', ['rev-parse', 'HEAD'], { cwd: root });
+  return (await git.catch(() => ({ stdout: '' }))).stdout.trim();
 }

@@ -14,7 +14,7 @@ import { isInstalled, requireTools } from './tools.js';
 import { unlessFresh } from './unless-fresh.js';
 
 const MODEL = 'models/nano/nano.gguf';
-const NOTICES = ['LICENSE', 'THIRD_PARTY_NOTICES.md'];
+export const NOTICES = ['LICENSE', 'THIRD_PARTY_NOTICES.md'];
 
 /** Returns why the package cannot be built on this machine, otherwise null. */
 export async function obstacleTo(platform) {
@@ -39,26 +39,37 @@ export async function buildNative(platform, targets = []) {
 /** Makes the tarball in `destination`; returns its path. */
 export async function makePlatformPackage(platform, destination) {
   const bin = await buildNative(platform);
-  // The folder also contains the engine's tests, and on Windows import libraries.
-  const binaries = (await readdir(inRoot(bin))).filter((name) => /\.(node|so|dylib|dll)$/.test(name));
+  const binaries = await nativeFiles(bin);
   const name = packageName(platform);
   const inputs = [...binaries.map((file) => `${bin}/${file}`), MODEL, ...NOTICES, 'npm/platforms.json'];
   const tarball = join(destination, tarballName(name));
   await unlessFresh(name, { inputs, facts: [manifest.version, destination], outputs: [] }, async () => {
     const folder = await stagingFolder(name);
     await copyInto(folder, NOTICES);
-    await copyFile(inRoot(MODEL), join(folder, 'nano.gguf'));
-    await mkdir(join(folder, 'bin'));
-    // The libraries are links into node_modules.
-    for (const file of binaries) await copyFile(await realpath(inRoot(bin, file)), join(folder, 'bin', file));
-    await strip(join(folder, 'bin'), platform);
-    if (platforms[platform].os === 'linux') await trimRunPaths(join(folder, 'bin'));
+    await stageNative(platform, bin, folder);
     await writeJson(join(folder, 'package.json'), manifestOf(platform));
     await writeFile(join(folder, 'README.md'), readmeOf(platform));
     await pack(folder, destination);
   });
   if (!existsSync(tarball)) throw new StepError(`${tarball} is missing: remove build/stamps/${name}`);
   return tarball;
+}
+
+/** Copies the native files of `bin` to `bin/` in the folder, ready to be shipped, and the built-in model. */
+export async function stageNative(platform, bin, folder) {
+  await copyFile(inRoot(MODEL), join(folder, 'nano.gguf'));
+  await mkdir(join(folder, 'bin'));
+  // The libraries are links into node_modules.
+  for (const file of await nativeFiles(bin)) {
+    await copyFile(await realpath(inRoot(bin, file)), join(folder, 'bin', file));
+  }
+  await strip(join(folder, 'bin'), platform);
+  if (platforms[platform].os === 'linux') await trimRunPaths(join(folder, 'bin'));
+}
+
+/** Names of the files that ship: the folder also contains the engine's tests, and on Windows import libraries. */
+async function nativeFiles(bin) {
+  return (await readdir(inRoot(bin))).filter((name) => /\.(node|so|dylib|dll)$/.test(name));
 }
 
 function manifestOf(platform) {

@@ -3,6 +3,8 @@ import { COMMANDS, loadSpecs } from './commands.ts';
 import { guardOutput, out, print, report, setExitCode } from './terminal/output.ts';
 import { dispatch, parse, wantsJson } from './parse.ts';
 
+const NEVER_ENDED = 13;
+
 async function main(argv: readonly string[]): Promise<number> {
   try {
     return await dispatch(argv, {
@@ -31,4 +33,6 @@ async function main(argv: readonly string[]): Promise<number> {
 }
 
 guardOutput();
-setExitCode(await main(process.argv.slice(2)));
+// As Node does if the main module never ends. No `await` here: the single executable is CommonJS.
+setExitCode(NEVER_ENDED);
+void main(process.argv.slice(2)).then(setExitCode);

@@ -10,10 +10,10 @@
  */
 import { spawn } from 'node:child_process';
 import { closeSync, readSync, statSync } from 'node:fs';
-import { dirname, extname } from 'node:path';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../process/environment.ts';
+import { ownCommand } from '../process/own-program.ts';
 import { crashFile, type Paths } from '../home/paths.ts';
 import { makeDirectorySync } from '../files/make-directory.ts';
 import { openToAppendSync, openToReadSync } from '../files/open-file.ts';
@@ -33,7 +33,6 @@ export type StartOutcome =
 const POLL_MS = 25;
 const LAST_LINES = 20;
 const LAST_BYTES = 16 * 1024;
-const ENTRY = fileURLToPath(new URL(`../cli/main${extname(import.meta.url)}`, import.meta.url));
 
 /**
  * Resolves once the daemon is ready, cannot become ready, or `timeoutMs` have passed; it is left running in any case.
@@ -94,21 +93,14 @@ interface DaemonChild {
 async function spawnDaemon(paths: Pick<Paths, 'socketPath' | 'stateDir'>): Promise<DaemonChild> {
   const stderrFile = crashFile(paths);
   const stderr = openForAppend(stderrFile);
-  const fromSource = ENTRY.endsWith('.ts');
+  const own = ownCommand('svc');
   // Imported only for a start; asking a running daemon does not need it.
   const { startOfService } = await import('../service/installed.ts');
   const service = startOfService(paths);
-  const [program = '', ...args] = service ?? [
-    process.execPath,
-    ...(fromSource ? process.execArgv : []),
-    ENTRY,
-    'serve',
-    '--mode',
-    'background',
-  ];
+  const [program = '', ...args] = service ?? [...own.command, 'serve', '--mode', 'background'];
   const child = spawn(program, args, {
-    // Not the caller's directory, which would stay in use. From source, `--import tsx` is resolved from here.
-    cwd: dirname(fromSource ? ENTRY : stderrFile),
+    // Not the caller's directory, which would stay in use.
+    cwd: own.cwd ?? dirname(stderrFile),
     detached: true,
     env: childEnvironment(),
     stdio: ['ignore', stderr, stderr],

@@ -2,8 +2,8 @@
  * The providers that svc knows by name: a dated data file (providers/catalogue.json), so that updating it needs no
  * code. The user's config overrides every entry.
  */
-import { readFileSync } from 'node:fs';
 import * as v from 'valibot';
+import { ownText } from '../process/own-files.ts';
 import { PROVIDER_NAME } from '../protocol/routing.ts';
 
 export const KINDS = ['openai', 'anthropic', 'gemini', 'openai_compatible'] as const;
@@ -53,15 +53,14 @@ const EntrySchema = v.strictObject({
 export const CatalogueSchema = v.strictObject({ as_of: date, providers: v.array(EntrySchema) });
 export type CatalogueEntry = v.InferOutput<typeof EntrySchema>;
 
-/** `src/config` and `dist/config` are equally deep. */
-const FILE = new URL('../../providers/catalogue.json', import.meta.url);
-
 let entries: ReadonlyMap<string, CatalogueEntry> | undefined;
 
 /** The entries by name, in the order of the file, which is read by the first call. */
 export function catalogue(): ReadonlyMap<string, CatalogueEntry> {
   entries ??= new Map(
-    v.parse(CatalogueSchema, JSON.parse(readFileSync(FILE, 'utf8'))).providers.map((entry) => [entry.name, entry]),
+    v
+      .parse(CatalogueSchema, JSON.parse(ownText('providers/catalogue.json')))
+      .providers.map((entry) => [entry.name, entry]),
   );
   return entries;
 }

@@ -1,8 +1,7 @@
 /** What this package's package.json says of its version, and of the Node that it needs. */
-import { readFileSync } from 'node:fs';
+import { ownText } from '../process/own-files.ts';
 
-/** `src/config` and `dist/config` are equally deep. */
-const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+const manifest = JSON.parse(ownText('package.json')) as {
   version: string;
   engines: { node: string };
   devDependencies: Readonly<Record<'node-llama-cpp', string>>;

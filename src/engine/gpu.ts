@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { variable } from '../process/environment.ts';
+import { isExecutable } from '../process/own-files.ts';
 import type { Gpu } from './gpu/cards.ts';
 import { chooseBackend, nameOfKind } from './gpu/choose.ts';
 import { backendOfUser } from './gpu/installed.ts';
@@ -93,6 +94,8 @@ function packageBesideSvc(): string | undefined {
 }
 
 function installedPackage(name: string): { readonly directory: string; readonly version: string } | null {
+  // An executable has no packages; a folder above it may be anyone's.
+  if (isExecutable) return null;
   try {
     const directory = dirname(dirname(createRequire(import.meta.url).resolve(name)));
     const manifest = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8')) as { version: string };

@@ -1,15 +1,12 @@
-/** Starts an engine process: the same Node, no data in arguments, the pipe on fd 3. */
+/** Starts an engine process: no data in arguments, the pipe on fd 3. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { dirname, extname } from 'node:path';
+import { dirname } from 'node:path';
 import type { Duplex, Readable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import { engineEnvironment } from '../process/environment.ts';
+import { ownCommand } from '../process/own-program.ts';
 import { SvcError } from '../protocol/errors.ts';
-
-/** Entry file: TypeScript source or compiled, like this file. */
-export const ENGINE_ENTRY = fileURLToPath(new URL(`./main${extname(import.meta.url)}`, import.meta.url));
 
 export interface SpawnedEngine {
   readonly pid: number;
@@ -39,7 +36,7 @@ export interface SpawnOptions {
 const OOM_SCORE_ADJ = '500';
 
 /** Throws ENGINE_CRASHED if the system has no process, file descriptor or memory left. */
-export async function spawnEngine({ entry = ENGINE_ENTRY, gpuModule }: SpawnOptions = {}): Promise<SpawnedEngine> {
+export async function spawnEngine({ entry, gpuModule }: SpawnOptions = {}): Promise<SpawnedEngine> {
   const child = await start(entry, gpuModule);
   const ended = new Promise<EngineExit>((resolve) => {
     child.once('close', (code, signal) => {
@@ -56,11 +53,13 @@ export async function spawnEngine({ entry = ENGINE_ENTRY, gpuModule }: SpawnOpti
   };
 }
 
-async function start(entry: string, gpuModule: string | undefined): Promise<ChildProcess> {
+async function start(entry: string | undefined, gpuModule: string | undefined): Promise<ChildProcess> {
   try {
-    const child = spawn(process.execPath, [...loaderArguments(entry), entry], {
-      // `--import tsx` is resolved from the working directory; and the daemon's start directory must not be kept busy.
-      cwd: dirname(entry),
+    const { command, cwd } = ownCommand('engine', entry);
+    const [program, ...args] = command;
+    const child = spawn(program, args, {
+      // Not the daemon's start directory, which would stay in use.
+      cwd: cwd ?? dirname(program),
       // After a failed assertion ggml would attach a debugger to itself, which can hang and prints strings. The sandbox
       // would break libuv's io_uring while in use.
       env: engineEnvironment({ GGML_NO_BACKTRACE: '1', UV_USE_IO_URING: '0', GGML_BACKEND_PATH: gpuModule }),
@@ -93,18 +92,4 @@ function sacrifice(pid: number | undefined): void {
 /** "exited with code 1", "was ended by SIGKILL". */
 export function describeExit({ code, signal }: EngineExit): string {
   return signal === null ? `exited with code ${String(code)}` : `was ended by ${signal}`;
-}
-
-/** From source, the child needs only the TypeScript loader among our own Node arguments. */
-function loaderArguments(entry: string): string[] {
-  if (extname(entry) !== '.ts') return [];
-  const found: string[] = [];
-  const { execArgv } = process;
-  for (let at = 0; at < execArgv.length; at++) {
-    const argument = execArgv[at] as string;
-    const [name, value] = argument.split('=', 2) as [string, string?];
-    if (name !== '--import' && name !== '--require' && name !== '--loader') continue;
-    found.push(name, value ?? (execArgv[++at] as string));
-  }
-  return found;
 }

@@ -2,16 +2,13 @@
  * The gRPC definitions of client and server: the files of proto/, read at run time. No code is generated, so each
  * message has one definition and no tool has to be installed. Loading takes 25 ms, and happens only when gRPC is used.
  */
-import { fileURLToPath } from 'node:url';
 import {
   loadSync,
   type MessageTypeDefinition,
   type PackageDefinition,
   type ServiceDefinition,
 } from '@grpc/proto-loader';
-
-/** `src/grpc` and `dist/grpc` are equally deep. */
-const PROTO_DIR = fileURLToPath(new URL('../../proto', import.meta.url));
+import { ownFile } from '../process/own-files.ts';
 
 const FILES = [
   'svc/v1/runtime.proto',
@@ -44,7 +41,7 @@ export class Definitions {
       enums: String,
       defaults: true,
       oneofs: true,
-      includeDirs: [PROTO_DIR],
+      includeDirs: [ownFile('proto')],
     });
   }
 

@@ -223,10 +223,24 @@ function pathRules(from: Surroundings): path.PlatformPath {
   return from.platform === 'win32' ? path.win32 : path.posix;
 }
 
+/** Throws CONFIG_INVALID if there is neither HOME nor an entry in /etc/passwd, as for some users of containers. */
+function homeOfUser(): string {
+  try {
+    return homedir();
+  } catch (error) {
+    throw new SvcError('CONFIG_INVALID', 'this user has no home directory', {
+      hint: 'set HOME, or SVC_HOME to a directory for everything of svc',
+      cause: error,
+    });
+  }
+}
+
 function thisMachine(): Surroundings {
   return {
     platform: process.platform,
-    home: homedir(),
+    get home() {
+      return homeOfUser();
+    },
     tmp: tmpdir(),
     user: String(process.getuid?.() ?? userInfo().username),
     variable,

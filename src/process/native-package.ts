@@ -1,20 +1,16 @@
 /**
- * Finds the native files and the built-in model. A checkout builds them; an installation has them in a package for its
- * platform, an optional dependency that a package manager skips if told to, or installs for the machine it runs on
- * only.
+ * Finds the native files and the built-in model. A checkout builds them; the single executable unpacks them; an
+ * installation has them in a package for its platform, an optional dependency that a package manager skips if told to,
+ * or installs for the machine it runs on only.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { isExecutable, ownFile } from './own-files.ts';
 
 const NAME = 'svc-runtime';
 /** Platforms that have a package; npm/platforms.json describes them. */
 export const PLATFORMS: readonly string[] = ['linux-x64', 'linux-arm64', 'win32-x64', 'darwin-arm64'];
-
-/** `src` and `dist` are equally deep. */
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const isCheckout = existsSync(join(root, 'CMakeLists.txt'));
 
 export interface NativePlace {
   /** Directory of svc.node, process.node and their libraries. */
@@ -35,11 +31,26 @@ let found: NativePlace | undefined;
 /** Returns where the files are, or why the package that should have them cannot be used. */
 export function nativePlace(): NativePlace | MissingPackage {
   if (found !== undefined) return found;
-  const place = isCheckout
-    ? { folder: join(root, 'build', 'addon', 'bin'), model: join(root, 'models', 'nano', 'nano.gguf') }
-    : placeOfPackage({ platform: `${process.platform}-${process.arch}`, from: import.meta.url, home: root });
+  const place = findPlace();
   if ('folder' in place) found = place;
   return place;
+}
+
+function findPlace(): NativePlace | MissingPackage {
+  if (isExecutable) return unpackedPlace();
+  if (existsSync(ownFile('CMakeLists.txt'))) {
+    return { folder: ownFile('build/addon/bin'), model: ownFile('models/nano/nano.gguf') };
+  }
+  return placeOfPackage({ platform: `${process.platform}-${process.arch}`, from: import.meta.url, home: ownFile('') });
+}
+
+function unpackedPlace(): NativePlace | MissingPackage {
+  try {
+    return { folder: ownFile('bin'), model: ownFile('nano.gguf') };
+  } catch (error) {
+    const { message, hint = 'install svc again' } = error as Error & { hint?: string };
+    return { message: `the files of the executable cannot be unpacked: ${message}`, hint };
+  }
 }
 
 export interface PackageSearch {

@@ -1,8 +1,7 @@
 /** Definition of the daemon's service, independent of the service manager. */
-import { realpathSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import type { Config } from '../config/config.ts';
 import { SERVICE_VARIABLES, variable } from '../process/environment.ts';
+import { installedCommand } from '../process/own-program.ts';
 import type { Paths } from '../home/paths.ts';
 
 export interface ServiceDefinition {
@@ -20,9 +19,6 @@ export interface ServiceDefinition {
   readonly errorLog: string;
 }
 
-/** `src/service` and `dist/service` are equally deep. */
-const ENTRY = fileURLToPath(new URL('../../bin/svc.js', import.meta.url));
-
 /** Returns the definition, with variables from the user's current environment: a manager does not have them. */
 export function defineService(paths: Paths, config: Config): ServiceDefinition {
   const { host, port } = config.http;
@@ -31,7 +27,7 @@ export function defineService(paths: Paths, config: Config): ServiceDefinition {
     return value === undefined ? [] : [[name, value]];
   });
   return {
-    command: [process.execPath, realpathSync(ENTRY), 'serve', '--mode', 'service'],
+    command: [...installedCommand(), 'serve', '--mode', 'service'],
     environment: Object.fromEntries(set),
     writable: [
       ...new Set([

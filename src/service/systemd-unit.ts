@@ -1,5 +1,5 @@
 /**
- * The systemd user units: the daemon, and the socket of its HTTP address.
+ * The systemd units: the daemon of a user, and the socket of its HTTP address; the daemon of a system package.
  *
  * The socket exists before the daemon, so that early clients wait instead of being refused. The control socket has no
  * socket unit: otherwise `svc status` would start the daemon.
@@ -30,10 +30,44 @@ const OWN_SECTION = 'X-svc';
 export function serviceUnit({ command, environment, writable, socket, address }: ServiceDefinition): string {
   const passedOn = address === null ? [] : [`Requires=${SOCKET_UNIT}`, `After=${SOCKET_UNIT}`];
   return lines(
-    '[Unit]',
-    'Description=svc, the local AI execution daemon',
-    ...passedOn,
+    ...unitSection(...passedOn),
+    ...serviceSection(command, environment),
+    'ProtectHome=read-only',
+    ...writable.map((directory) => `ReadWritePaths=${quote(`-${directory}`)}`),
     '',
+    '[Install]',
+    'WantedBy=default.target',
+    '',
+    `[${OWN_SECTION}]`,
+    `Socket=${socket}`,
+  );
+}
+
+/** System user of the daemon of a system package, and the name of its directory in /var/lib. */
+export const SYSTEM_USER = 'svc';
+
+/** Text of the unit of a system package, whose daemon has a user and a directory of its own. */
+export function systemUnit({ command, environment }: Pick<ServiceDefinition, 'command' | 'environment'>): string {
+  return lines(
+    ...unitSection('Documentation=man:svc(1)', 'After=network.target'),
+    ...serviceSection(command, environment),
+    `User=${SYSTEM_USER}`,
+    `StateDirectory=${SYSTEM_USER}`,
+    'StateDirectoryMode=0700',
+    'ProtectHome=yes',
+    'PrivateTmp=yes',
+    '',
+    '[Install]',
+    'WantedBy=multi-user.target',
+  );
+}
+
+function unitSection(...more: readonly string[]): string[] {
+  return ['[Unit]', 'Description=svc, the local AI execution daemon', ...more, ''];
+}
+
+function serviceSection(command: readonly string[], environment: Readonly<Record<string, string>>): string[] {
+  return [
     '[Service]',
     'Type=notify',
     'NotifyAccess=main',
@@ -58,8 +92,6 @@ export function serviceUnit({ command, environment, writable, socket, address }:
     'PrivateUsers=yes',
     'PrivateMounts=yes',
     'ProtectSystem=strict',
-    'ProtectHome=read-only',
-    ...writable.map((directory) => `ReadWritePaths=${quote(`-${directory}`)}`),
     'ProtectProc=invisible',
     'ProtectClock=yes',
     'ProtectHostname=yes',
@@ -81,13 +113,7 @@ export function serviceUnit({ command, environment, writable, socket, address }:
     // Needed to keep the owner of a file that is replaced.
     'SystemCallFilter=@chown',
     'SystemCallErrorNumber=EPERM',
-    '',
-    '[Install]',
-    'WantedBy=default.target',
-    '',
-    `[${OWN_SECTION}]`,
-    `Socket=${socket}`,
-  );
+  ];
 }
 
 /** True if `unit`, the text of a unit file, is for the daemon of this control socket. */

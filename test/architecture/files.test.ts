@@ -73,17 +73,16 @@ test('only files/make-directory.ts creates directories: it returns on every file
 
 /** Files outside files/ that open a path themselves, with the reason why a FIFO there is impossible or harmless. */
 const OPENED: Readonly<Record<string, string>> = {
-  'src/cli/commands/version.ts': 'a file of the build',
   'src/cli/asking/text-file.ts': 'named by the user, who may intend a FIFO',
   'src/cli/asking/media-files.ts': 'named by the user',
   'src/cli/commands/service/definition.ts': 'a file of the service manager, in the foreground',
   'src/cli/commands/stop.ts': '/proc',
-  'src/config/catalogue.ts': 'a file of the package',
   'src/process/kernel-log.ts': 'opened with O_NONBLOCK',
   'src/home/private-file.ts': 'a descriptor opened by files/open-file.ts',
   'src/process/native-package.ts': 'a file of the package',
+  'src/process/own-files.ts': 'a file of the package',
+  'src/executable/unpack.ts': 'created exclusively by this code',
   'src/process/process-identity.ts': '/proc',
-  'src/config/version.ts': 'a file of the package',
   'src/daemon/resources.ts': '/proc',
   'src/engine/gpu/cards.ts': '/sys, /proc and files of the system',
   'src/engine/gpu/installed.ts': 'created exclusively by svc, in its own directory',
@@ -98,7 +97,6 @@ const OPENED: Readonly<Record<string, string>> = {
   'src/models/store/adopted.ts': 'our own download, verified just before',
   'src/models/store/digest.ts': 'created exclusively by this code',
   'src/models/gguf/gguf.ts': 'opened with O_NONBLOCK',
-  'src/models/pull/catalogue.ts': 'a file of the package',
   'src/models/pull/partial-file.ts': 'opened for reading and writing, which does not block on a FIFO',
   'src/models/store/quantize.ts': 'opened for reading and writing, which does not block on a FIFO',
   'src/service/installed.ts': 'a file of the service manager',

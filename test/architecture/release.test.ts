@@ -29,7 +29,7 @@ test('dependencies are exact versions', () => {
     ...manifest.dependencies,
     ...manifest.devDependencies,
     ...clients.dependencies,
-  }).filter(([, range]) => !/^\d+\.\d+\.\d+$/.test(range));
+  }).filter(([, range]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(range));
   assert.equal(ranges, []);
 });
 

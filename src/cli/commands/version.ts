@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { VERSION } from '../../config/version.ts';
 import { probeEngine } from '../../engine/probe.ts';
+import { ownText } from '../../process/own-files.ts';
 import type { VersionRecord } from '../../protocol/records.ts';
 import { orElse } from '../../protocol/foreign-text.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
@@ -39,7 +39,7 @@ async function versionRecord(): Promise<VersionRecord> {
 
 /** Returns the commit that dist/ was built from, which scripts/steps/dist.js wrote; null if svc runs from source. */
 function commit(): string | null {
-  return orElse(() => readFileSync(new URL('../../commit', import.meta.url), 'utf8'), null);
+  return orElse(() => ownText('dist/commit'), null);
 }
 
 function describe({ version, commit: revision, node, platform, arch, addon }: VersionRecord): string {

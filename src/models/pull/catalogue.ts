@@ -3,9 +3,8 @@
  * dated. It has no sizes: they are estimated from the parameters and the bits per weight, and the hub reports the real
  * size before the download.
  */
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import * as v from 'valibot';
+import { ownText } from '../../process/own-files.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { suggest } from '../../protocol/suggest.ts';
 
@@ -36,10 +35,8 @@ export type Catalogue = v.InferOutput<typeof CatalogueSchema>;
 
 let read: Catalogue | undefined;
 
-/** `src/models/pull` and `dist/models/pull` are equally deep. */
 export function catalogue(): Catalogue {
-  const path = fileURLToPath(new URL('../../../models/catalogue.json', import.meta.url));
-  read ??= v.parse(CatalogueSchema, JSON.parse(readFileSync(path, 'utf8')));
+  read ??= v.parse(CatalogueSchema, JSON.parse(ownText('models/catalogue.json')));
   return read;
 }
 

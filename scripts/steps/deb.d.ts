@@ -1,0 +1,2 @@
+/** Returns the path of the Debian package. */
+export function makeDeb(): Promise<string>;

@@ -1,0 +1,2 @@
+/** Returns the folder of the OCI layout. */
+export function makeImage(): Promise<string>;
