@@ -1,8 +1,11 @@
 /** What this package's package.json says of its version, and of the Node that it needs. */
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 
-/** `src/config` and `dist/config` are equally deep. */
-const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+/** Path of the package's manifest. `src/config` and `dist/config` are equally deep. */
+export const MANIFEST = fileURLToPath(new URL('../../package.json', import.meta.url));
+
+const manifest = JSON.parse(readFileSync(MANIFEST, 'utf8')) as {
   version: string;
   engines: { node: string };
   devDependencies: Readonly<Record<'node-llama-cpp', string>>;
