@@ -79,9 +79,13 @@ test('a new daemon with the old settings, the same models, and the prefixes of c
   );
 });
 
-test('past the drain timeout, what runs and what waits is told to come again; its prefix is kept', async ({ home, run }) => {
+test('past the drain timeout, what runs and what waits is told to come again; its prefix is kept', async ({
+  home,
+  run,
+}) => {
   assert.is((await run('model', 'add', modelPath('tiny-long'), '--name', 'long')).code, 0);
-  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
+  assert.is((await run('config', 'set', 'engine.max_sequences', '2')).code, 0);
+  assert.is((await run('start', '--timeout', '150s')).code, 0);
   const asked = {
     model: 'long',
     messages: [{ role: 'user' as const, content: 'a long text of many words '.repeat(100) }],
@@ -95,10 +99,13 @@ test('past the drain timeout, what runs and what waits is told to come again; it
     format: { type: 'grammar', grammar: 'root ::= [a-z ]+ "!!!"' } as const,
   };
   let begun = 0;
-  const ends = Array.from({ length: 24 }, async () => {
+  const ends = Array.from({ length: 6 }, async () => {
     for await (const event of clientOf(home).generate(endless)) if (event.type === 'text') begun++;
   }).map((end) => end.catch((error: unknown) => error));
-  await waitFor('text, and a queue', async () => begun > 50 && (await clientOf(home).health()).queue.waiting > 0);
+  await waitFor(
+    'text, and a queue',
+    async () => begun > 50 && (await clientOf(home).health()).models.some(({ waiting }) => waiting > 0),
+  );
 
   const restarted = await svc(['restart', '--drain-timeout', '200ms', '--json'], { home });
   assert.is(restarted.code, 0, restarted.stderr);
