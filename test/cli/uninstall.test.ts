@@ -6,7 +6,9 @@ import { svcSuite } from '../support/svc-suite.ts';
 import { ControlClient } from '../../src/client/control-client.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { openAiAt } from '../support/openai.ts';
-import { svc } from '../support/svc.ts';
+import { SVC_COMMAND, svc } from '../support/svc.ts';
+import { unless } from '../support/skip.ts';
+import { KEYS, NO_TERMINAL, Terminal } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
 
 interface Report {
@@ -165,6 +167,25 @@ test('completion scripts and the service go, by their contents and their home', 
     ['svc.fish'],
   );
   assert.not.ok(existsSync(join(user, '.config', 'svc')));
+});
+
+unless(NO_TERMINAL, test)('on a terminal it shows the list and asks', async ({ home, run }) => {
+  assert.is((await run('config', 'set', 'log.level', 'debug')).code, 0);
+  for (const [answer, code] of [
+    ['n', 130],
+    ['y', 0],
+  ] as const) {
+    assert.ok(existsSync(join(home.dir, 'config', 'config.json')), answer);
+    const terminal = new Terminal([...SVC_COMMAND, 'uninstall'], home.env);
+    try {
+      assert.match(await terminal.shows('[y/N]'), /^configuration +\d+ B +.*config\.json$/m);
+      terminal.type(`${answer}${KEYS.enter}`);
+      assert.is(await terminal.end(), code);
+    } finally {
+      terminal.kill();
+    }
+  }
+  assert.not.ok(existsSync(home.dir));
 });
 
 test.run();
