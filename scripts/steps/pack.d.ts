@@ -1,1 +1,2 @@
 export function integrityOf(path: string): Promise<string>;
+export function pack(folder: string, destination: string): Promise<string>;

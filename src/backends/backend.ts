@@ -13,8 +13,9 @@
  * - Aborting `signal` or returning from the iterator early stops the work itself, not only reading; the iterator then
  *   throws `signal.reason` (a SvcError) or returns.
  * - Back-pressure: if the consumer does not pull, the producer stops within a bounded buffer.
- * - `close` lets running generations finish and refuses new ones; `destroy` ends them with `error`. Both are idempotent
- *   and resolve when every owned process and socket is gone.
+ * - `close` lets running generations finish and refuses new ones; `destroy` ends them with `error`. `interrupt` also
+ *   does, but lets engines save what they have cached; absent if there is nothing to save. All are idempotent and
+ *   resolve when every owned process and socket is gone.
  */
 import type { Caller } from '../protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../protocol/embed.ts';
@@ -37,6 +38,7 @@ export interface Backend {
   modelNames(signal: AbortSignal): Promise<readonly string[]>;
   record(): ProviderRecord;
   close(): Promise<void>;
+  interrupt?(error: SvcError): Promise<void>;
   destroy(error: SvcError): Promise<void>;
 }
 

@@ -1,5 +1,8 @@
 /** What this package's package.json says of its version, and of the Node that it needs. */
-import { ownText } from '../process/own-files.ts';
+import { isExecutable, ownFile, ownText } from '../process/own-files.ts';
+
+/** Path of the package's manifest. null: an executable carries it in itself. */
+export const MANIFEST: string | null = isExecutable ? null : ownFile('package.json');
 
 const manifest = JSON.parse(ownText('package.json')) as {
   version: string;

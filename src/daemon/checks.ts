@@ -45,12 +45,14 @@ export interface ChecksOptions {
   fileTroubles(): readonly string[];
   /** Returns the condition `providers`. */
   providers(): { readonly status: CheckStatus; readonly reason: string };
+  /** Resolves with the reason of the condition `version`, which is always `ok`. Never rejects. */
+  version(): Promise<string>;
   /** Resolves with the condition `api_keys`. Never rejects. */
   apiKeys(): Promise<{ readonly status: CheckStatus; readonly reason: string }>;
 }
 
 /** The conditions that these checks write. */
-const CHECKED = ['disk_space', 'memory', 'storage', 'model_store', 'providers', 'api_keys'] as const;
+const CHECKED = ['disk_space', 'memory', 'storage', 'model_store', 'providers', 'api_keys', 'version'] as const;
 
 export class Checks {
   readonly #options: ChecksOptions;
@@ -69,7 +71,18 @@ export class Checks {
     this.#checkMemory();
     const { status, reason } = this.#options.providers();
     this.#write.providers(status, reason);
-    await Promise.all([this.#checkDisk(), this.#checkStorage(), this.#checkStore(), this.#checkApiKeys()]);
+    await Promise.all([
+      this.#checkDisk(),
+      this.#checkStorage(),
+      this.#checkStore(),
+      this.#checkApiKeys(),
+      this.#checkVersion(),
+    ]);
+  }
+
+  /** Another version beside the running one is no trouble, only news. */
+  async #checkVersion(): Promise<void> {
+    this.#write.version('ok', await this.#options.version());
   }
 
   async #checkApiKeys(): Promise<void> {

@@ -3,6 +3,7 @@ import { utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { loadDaemonFile, writeDaemonFile, type DaemonFile } from '../home/daemon-file.ts';
 import { lastExit } from '../home/last-exit.ts';
+import { settingsSet } from '../process/environment.ts';
 import { identifyProcess } from '../process/process-identity.ts';
 import { makeDirectory } from '../files/make-directory.ts';
 import { whyOf } from '../files/why.ts';
@@ -30,8 +31,14 @@ export class OwnDaemonFile {
   }
 
   /** Writes the file. No method here rejects: a daemon that cannot write its file still serves. */
-  async begin(facts: Omit<DaemonFile, 'exit' | 'last_exit' | 'process'>): Promise<void> {
-    this.#file = { ...facts, process: identifyProcess(facts.pid), exit: null, last_exit: this.lastExit };
+  async begin(facts: Omit<DaemonFile, 'exit' | 'last_exit' | 'process' | 'settings'>): Promise<void> {
+    this.#file = {
+      ...facts,
+      process: identifyProcess(facts.pid),
+      settings: settingsSet(),
+      exit: null,
+      last_exit: this.lastExit,
+    };
     await this.#write(this.#file);
   }
 

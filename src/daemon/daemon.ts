@@ -10,6 +10,7 @@ import { modelNamesIn } from '../config/model-settings.ts';
 import { KeysSeen } from '../home/keys-seen.ts';
 import type { DaemonFile } from '../home/daemon-file.ts';
 import type { Paths } from '../home/paths.ts';
+import { InstalledVersion } from '../config/installed-version.ts';
 import { VERSION } from '../config/version.ts';
 import type { Logger } from '../log/log.ts';
 import { modelDefaults } from '../models/gguf/model-defaults.ts';
@@ -52,7 +53,7 @@ import { HealthFeed } from './health-feed.ts';
 import { createListener } from './http/server.ts';
 import { inBackground } from './in-background.ts';
 import type { InheritedSockets } from './inherited.ts';
-import { drain, type Lifecycle, type StopCause } from './lifecycle.ts';
+import { drain, warnAtStart, type Lifecycle, type StopCause } from './lifecycle.ts';
 import { Keys } from './keys.ts';
 import { listen } from './listeners.ts';
 import { becomeTheDaemon, bindAgain } from './lock.ts';
@@ -106,6 +107,7 @@ export class Daemon implements Services {
   readonly #ollama: Server | null;
   readonly #control: Server;
   readonly #grpc: GrpcListener;
+  readonly #installed = new InstalledVersion();
   readonly #ending = new AbortController();
   readonly log: Logger;
   readonly failures: FailureLog;
@@ -220,6 +222,7 @@ export class Daemon implements Services {
           [...parts.fileTroubles(), this.#file?.trouble ?? null].filter((trouble) => trouble !== null),
         providers: () => conditionOf(this.providers()),
         apiKeys: () => this.access.check(),
+        version: () => this.#installed.check(),
       }),
       listeners: this.#conditions.writer('listeners'),
       socketPath: paths.socketPath,
@@ -285,7 +288,7 @@ export class Daemon implements Services {
   }
 
   status(): StatusRecord {
-    return statusRecord(this.#identity, this.#conditions, this.#parts.local.loadedModels());
+    return statusRecord(this.#identity, this.#conditions, this.#parts.local, this.#installed.version);
   }
 
   async models(): Promise<readonly ModelRecord[]> {
@@ -413,10 +416,7 @@ export class Daemon implements Services {
     const { pid, version, http, grpc, ollama, socket } = this.#identity;
     const addresses = { http, grpc, ...given({ ollama: ollama ?? undefined }), socket };
     log.info({ pid, version, node: process.versions.node, mode, ...addresses }, 'started');
-    if (process.getuid?.() === 0) log.warn('svc runs as root and needs no privileges: run it as an ordinary user');
-    if (lastExit !== null && lastExit.code !== 0) {
-      log.warn({ last_exit: lastExit }, 'the previous daemon did not exit cleanly');
-    }
+    warnAtStart(log, lastExit);
     return file;
   }
 

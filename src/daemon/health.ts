@@ -9,10 +9,11 @@ import type {
   StatusRecord,
 } from '../protocol/records.ts';
 import type { Conditions } from './conditions.ts';
+import type { LocalEngines } from './models/local-engines.ts';
 import { totalMemoryBytes, type Resources } from './resources.ts';
 
 /** Facts that do not change while the daemon runs, by their names in the records and in daemon.json. */
-export type Identity = Omit<DaemonFile, 'process' | 'exit'>;
+export type Identity = Omit<DaemonFile, 'process' | 'settings' | 'exit'>;
 
 export interface Measured {
   readonly resources: Resources;
@@ -59,10 +60,19 @@ export function healthRecord(identity: Identity, conditions: Conditions, measure
 export function statusRecord(
   identity: Identity,
   conditions: Conditions,
-  models: readonly LoadedModelHealth[],
+  local: Pick<LocalEngines, 'loadedModels' | 'loads'>,
+  installedVersion: string | null,
 ): StatusRecord {
   const { last_exit, ...facts } = identity;
-  return { state: conditions.verdict().state, ...facts, uptime_seconds: uptimeSeconds(), models, last_exit };
+  return {
+    state: conditions.verdict().state,
+    ...facts,
+    installed_version: installedVersion,
+    uptime_seconds: uptimeSeconds(),
+    models: local.loadedModels(),
+    loads: local.loads(),
+    last_exit,
+  };
 }
 
 /** Returns the device with its memory. A CPU's memory is the system's, which ggml does not measure. */

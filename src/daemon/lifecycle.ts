@@ -4,7 +4,8 @@
  *
  * 1. readiness turns 503, so that load balancers send nothing new, and new generations get NOT_READY;
  * 2. generations in flight may finish until the deadline, or until a second stop request;
- * 3. those that still run end with an error event, and the engine processes end;
+ * 3. those that still run end with an error event, and the engine processes save their prefixes, unless there is no
+ *    time at all, and end;
  * 4. the listeners close once the answers are written.
  *
  * The caller records the exit, removes what it owns and flushes the log. Every wait is bounded.
@@ -15,6 +16,7 @@ import { isatty } from 'node:tty';
 import type { Backend } from '../backends/backend.ts';
 import type { LogDestination, Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
+import type { LastExit } from '../protocol/records.ts';
 import type { Router } from '../routing/router.ts';
 import { ErrorLine } from './contain.ts';
 
@@ -117,6 +119,12 @@ function describeBug(error: unknown): string {
   return `a bug: ${error instanceof Error ? error.name : typeof error}, see \`svc logs\``;
 }
 
+export function warnAtStart(log: Logger, lastExit: LastExit | null): void {
+  if (process.getuid?.() === 0) log.warn('svc runs as root and needs no privileges: run it as an ordinary user');
+  if (lastExit === null || lastExit.code === 0) return;
+  log.warn({ last_exit: lastExit }, 'the previous daemon did not exit cleanly');
+}
+
 export interface DrainOptions {
   readonly router: Router;
   readonly backends: readonly Backend[];
@@ -137,12 +145,16 @@ export async function drain({ router, backends, servers, grpc, timeoutMs, hurry,
   await within(timeoutMs, idle, hurry);
 
   const cut = router.active + router.waiting;
-  if (cut > 0) log.warn({ cut }, 'ending the requests still in flight');
-  else if (timeoutMs > 0) await within(CLOSE_MS, Promise.allSettled(backends.map((backend) => backend.close())), hurry);
   const error = new SvcError('NOT_READY', 'svc is stopping', {
     hint: 'start it again: svc start',
     retryAfterSeconds: 1,
   });
+  if (cut > 0) log.warn({ cut }, 'ending the requests still in flight');
+  if (timeoutMs > 0) {
+    const end = (backend: Backend): Promise<void> =>
+      cut === 0 ? backend.close() : (backend.interrupt?.(error) ?? backend.destroy(error));
+    await within(CLOSE_MS, Promise.allSettled(backends.map(end)), hurry);
+  }
   await within(CLOSE_MS, Promise.allSettled(backends.map((backend) => backend.destroy(error))));
 
   await Promise.all([grpc.close(), ...servers.map((server) => closeServer(server))]);

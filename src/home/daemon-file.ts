@@ -31,6 +31,8 @@ const DaemonFileSchema = v.object({
   socket: v.string(),
   log_path: v.string(),
   started_at: v.string(),
+  /** Variables of its settings, for `svc restart` (process/environment.ts). Absent in the files of older daemons. */
+  settings: v.optional(v.record(v.string(), v.string())),
   /** How this daemon ended. */
   exit: v.nullable(LastExitSchema),
   /** How the previous daemon ended. */

@@ -55,6 +55,7 @@ export const SERVICE_VARIABLES: readonly Variable[] = [
   'SVC_CONFIG',
   'SVC_SOCKET',
   'SVC_HTTP_ADDR',
+  'SVC_GRPC_ADDR',
   'SVC_LOG_LEVEL',
   'SVC_ADDON',
   'HF_ENDPOINT',
@@ -73,6 +74,31 @@ export const SERVICE_VARIABLES: readonly Variable[] = [
 export function variable(name: Variable): string | undefined {
   const value = process.env[name];
   return value === undefined || value === '' ? undefined : value;
+}
+
+/** Variables that a daemon's successor gets as they were: its settings and places, but no key. */
+const SETTINGS: readonly Variable[] = [
+  ...SERVICE_VARIABLES,
+  'XDG_RUNTIME_DIR',
+  'APPDATA',
+  'LOCALAPPDATA',
+  'LD_LIBRARY_PATH',
+  'GGML_BACKEND_PATH',
+];
+
+/** The settings that are set in this environment. */
+export function settingsSet(): Record<string, string> {
+  const set = SETTINGS.map((name) => [name, variable(name)] as const);
+  return Object.fromEntries(set.filter((entry): entry is readonly [Variable, string] => entry[1] !== undefined));
+}
+
+/** Gives this process the settings of another one. Those that are not in `settings` are unset. */
+export function takeSettings(settings: Readonly<Record<string, string>>): void {
+  for (const name of SETTINGS) {
+    const value = settings[name];
+    if (value === undefined) Reflect.deleteProperty(process.env, name);
+    else process.env[name] = value;
+  }
 }
 
 /** Names of variables that were read for a provider's key. */

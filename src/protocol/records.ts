@@ -6,6 +6,7 @@ export type CheckStatus = 'ok' | 'warn' | 'fail';
 export type State = 'STOPPED' | 'STARTING' | 'READY' | 'DEGRADED' | 'STOPPING';
 
 export const CONDITION_NAMES = [
+  'version',
   'listeners',
   'config',
   'model_store',
@@ -127,12 +128,22 @@ export interface LastExit {
   readonly reason: string;
 }
 
+/** How long a loaded model stays, as a load request says it. */
+export interface ModelLoad {
+  readonly model: string;
+  readonly keep_alive_seconds?: number;
+  readonly pin?: boolean;
+  readonly briefly?: boolean;
+}
+
 /** `svc status --json`. */
 export interface StatusRecord {
   readonly state: State;
   readonly pid: number | null;
   readonly mode: 'background' | 'foreground' | 'service' | null;
   readonly version: string | null;
+  /** Version that is installed where the daemon was started from. null: no daemon, or its files are gone. */
+  readonly installed_version: string | null;
   readonly http: string | null;
   readonly grpc: string | null;
   /** Second HTTP listener, for Ollama's clients. null: not configured. */
@@ -142,6 +153,8 @@ export interface StatusRecord {
   readonly started_at: string | null;
   readonly uptime_seconds: number | null;
   readonly models: readonly LoadedModelHealth[];
+  /** Loads after which the same models would be in memory, to stay as long as now. */
+  readonly loads: readonly ModelLoad[];
   readonly last_exit: LastExit | null;
 }
 
@@ -319,6 +332,8 @@ export interface ProviderRecord {
 /** `svc version --json`. */
 export interface VersionRecord {
   readonly version: string;
+  /** The running daemon. null: none answers. */
+  readonly daemon: Pick<StatusRecord, 'pid' | 'version' | 'installed_version'> | null;
   readonly commit: string | null;
   readonly node: string;
   readonly platform: string;

@@ -75,8 +75,8 @@ test('only files/make-directory.ts creates directories: it returns on every file
 const OPENED: Readonly<Record<string, string>> = {
   'src/cli/asking/text-file.ts': 'named by the user, who may intend a FIFO',
   'src/cli/asking/media-files.ts': 'named by the user',
-  'src/cli/commands/service/definition.ts': 'a file of the service manager, in the foreground',
-  'src/cli/commands/stop.ts': '/proc',
+  'src/cli/machine/service.ts': 'a file of the service manager, in the foreground',
+  'src/cli/machine/stop-daemon.ts': '/proc',
   'src/process/kernel-log.ts': 'opened with O_NONBLOCK',
   'src/home/private-file.ts': 'a descriptor opened by files/open-file.ts',
   'src/process/native-package.ts': 'a file of the package',

@@ -200,7 +200,7 @@ test('set warns about environment overrides, and about settings that need a rest
     assert.is(now.stderr, '');
     const later = await runWith(env, 'set', 'engine.queue_limit', '9', '--json');
     assert.is((JSON.parse(later.stdout) as { restart_needed: boolean }).restart_needed, true);
-    assert.match(later.stderr, /restart the daemon to apply the change: svc stop && svc start/);
+    assert.match(later.stderr, /restart the daemon to apply the change: svc restart/);
     assert.match((await svc(['logs'], { home })).stdout, /restart_needed.*engine\.queue_limit/);
   } finally {
     await svc(['stop', '--force'], { home });

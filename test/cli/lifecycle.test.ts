@@ -22,7 +22,8 @@ test('a daemon of another version is reported on standard error only', async ({ 
   const other = join(home.dir, 'other');
   mkdirSync(other);
   for (const part of ['src', 'package.json']) cpSync(join(ROOT, part), join(other, part), { recursive: true });
-  for (const part of ['node_modules', 'build', 'models', 'providers']) symlinkSync(join(ROOT, part), join(other, part));
+  for (const part of ['CMakeLists.txt', 'node_modules', 'build', 'models', 'providers'])
+    symlinkSync(join(ROOT, part), join(other, part));
   const manifest = join(other, 'package.json');
   writeFileSync(manifest, readFileSync(manifest, 'utf8').replace(`"version": "${VERSION}"`, '"version": "9.8.7"'));
   const daemon = await spawnDaemon(home, { entry: join(other, 'src', 'cli', 'main.ts') }).settled();

@@ -267,7 +267,7 @@ test('a key in the environment suffices; a daemon has the one that it was starte
   assert.is((await run('provider', 'test', 'mine')).code, 77);
   const stale = await svc(['run', '--provider', 'mine', 'Hi'], { home, env: withKey });
   assert.is(stale.code, 77);
-  assert.match(stale.stderr, /started without MINE_LLM: svc stop && svc start/);
+  assert.match(stale.stderr, /started without MINE_LLM: svc restart/);
   const again = await svc(['provider', 'set', 'mine', '--api-key-env', 'MINE_LLM'], { home, env: withKey });
   assert.match(again.stderr, /the running daemon was started without MINE_LLM/);
   await run('stop');

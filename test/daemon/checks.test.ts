@@ -54,6 +54,7 @@ function checked(store: { list(): Promise<readonly ModelRecord[]>; find(): Promi
       },
       fileTroubles: () => [],
       modelsDir: MISSING,
+      version: () => Promise.resolve('0.0.0'),
       apiKeys: () => Promise.resolve({ status: 'ok', reason: 'none' }),
       providers: () => ({ status: 'ok', reason: 'none configured' }),
     }),

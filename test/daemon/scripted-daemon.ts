@@ -84,6 +84,7 @@ const local: LocalEngines = {
   },
   unload: () => Promise.resolve(),
   engineProcesses: () => [],
+  loads: () => [],
   loadedModels: (): readonly LoadedModelHealth[] => [],
   devices: () => [],
   engineCounts: () => ({ crashes: 0, restarts: 0 }),

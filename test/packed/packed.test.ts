@@ -5,14 +5,31 @@
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fetchDependencies } from '../../scripts/steps/dependencies.js';
+import { integrityOf, pack } from '../../scripts/steps/pack.js';
 import { startRegistry, type Registry } from '../../scripts/steps/registry.js';
+import { ControlClient } from '../../src/client/control-client.ts';
+import type { Message } from '../../src/protocol/generate.ts';
+import type { StatusRecord } from '../../src/protocol/records.ts';
+import { waitFor } from '../support/wait.ts';
 
 const MB = 1e6;
 const root = join(import.meta.dirname, '..', '..');
@@ -196,7 +213,84 @@ test('the README states the true package size', async () => {
   assert.ok(Math.abs(Number(saysInstalled) - installed) <= 3, figures);
 });
 
+test('installed beside a running daemon, the next version is noticed; `svc restart` comes back with it', async () => {
+  const next = await nextVersion(join(root, 'build', 'packages'));
+  await svc('start');
+  const model = join(world.dir, 'mine.gguf');
+  await copyFile(join(await platformFolder(), 'nano.gguf'), model);
+  await svc('model', 'add', model, '--name', 'mine');
+  await svc('model', 'load', 'mine');
+  const client = new ControlClient(join(world.dir, 'svc', 'run', 'svc.sock'));
+  const question = {
+    role: 'user',
+    content: 'A new version comes, and the old conversation goes on. '.repeat(60),
+  } as const;
+  const turn = (...messages: Message[]) =>
+    client.generate({ model: 'mine', messages, max_tokens: 8, sampling: { temperature: 0 }, stop: [] }).result();
+  const { text } = await turn(question);
+  const before = await client.status();
+
+  world.registry?.close();
+  world.registry = await startRegistry([next.folder, await fetchDependencies()]);
+  const env = { ...world.env, npm_config_registry: world.registry.url };
+  await run('npm', ['install', '--global', `svc-runtime@${next.version}`], { env, cwd: world.dir });
+  const { stderr } = await svc('status');
+  assert.match(stderr, `the daemon has version ${before.version}, this command ${next.version}: run \`svc restart\``);
+  await waitFor('the daemon to notice', async () => (await client.status()).installed_version === next.version);
+  assert.is((await client.ready()).state, 'READY');
+
+  const { stdout } = await svc('restart', '--json');
+  const after = JSON.parse(stdout) as StatusRecord & { previous: object };
+  assert.equal([after.state, after.version, after.installed_version], ['READY', next.version, next.version]);
+  assert.equal(after.previous, { pid: before.pid, version: before.version, killed: false });
+  assert.equal(after.models.map(({ id }) => id).sort(), ['builtin', 'mine']);
+  const { usage } = await turn(question, { role: 'assistant', content: text }, { role: 'user', content: 'Why?' });
+  const { input_tokens = 0, cached_tokens = 0 } = usage ?? {};
+  assert.ok(
+    input_tokens > 500 && cached_tokens > 0.98 * input_tokens,
+    `${String(cached_tokens)} of ${String(input_tokens)}`,
+  );
+  assert.is((await svc('status')).stderr, '');
+
+  assert.match((await svc('uninstall', '--yes')).stdout, 'npm rm -g svc-runtime');
+  assert.equal(await readdir(world.dir).then((names) => names.includes('svc')), false);
+});
+
 test.run();
+
+/** Makes tarballs of the same packages with a higher version. */
+async function nextVersion(folder: string): Promise<{ folder: string; version: string }> {
+  const { version: old } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Locked;
+  const version = old.replace(/\d+$/, (patch) => String(Number(patch) + 1));
+  const to = join(world.dir, 'next');
+  await mkdir(to);
+  for (const name of [PLATFORM, 'svc-runtime']) {
+    const unpacked = join(to, name);
+    await mkdir(unpacked);
+    await run('tar', ['-xzf', join(folder, `${name}-${old}.tgz`), '-C', unpacked]);
+    for (const file of ['package.json', 'npm-shrinkwrap.json']) {
+      const path = join(unpacked, 'package', file);
+      const manifest = await readFile(path, 'utf8').catch(() => null);
+      if (manifest !== null) await writeFile(path, JSON.stringify(await raised(JSON.parse(manifest), version, to)));
+    }
+    await pack(join(unpacked, 'package'), to);
+  }
+  return { folder: to, version };
+}
+
+/** The manifest, or the lock file, with `version` for svc-runtime and its package for this platform. */
+async function raised(file: any, version: string, to: string): Promise<object> {
+  const optional = (entry: any) => ({
+    ...entry,
+    optionalDependencies: { ...entry.optionalDependencies, [PLATFORM]: version },
+  });
+  if (file.packages === undefined)
+    return { ...(file.optionalDependencies === undefined ? file : optional(file)), version };
+  const integrity = await integrityOf(join(to, `${PLATFORM}-${version}.tgz`));
+  const place = `node_modules/${PLATFORM}`;
+  const packages = { ...file.packages, '': { ...optional(file.packages['']), version } };
+  return { ...file, version, packages: { ...packages, [place]: { ...packages[place], version, integrity } } };
+}
 
 /** Environment with only Node, npm and the shell that npm needs; npm reaches nothing but the registry. */
 async function bareEnvironment(dir: string, registry: Registry): Promise<Record<string, string>> {
@@ -223,7 +317,7 @@ async function bareEnvironment(dir: string, registry: Registry): Promise<Record<
   };
 }
 
-function svc(...args: string[]): Promise<{ stdout: string }> {
+function svc(...args: string[]): Promise<{ stdout: string; stderr: string }> {
   const done = run(join(world.dir, 'prefix', 'bin', 'svc'), args, { env: world.env, cwd: world.dir, timeout: 180_000 });
   // Otherwise run would read the open pipe to its end as part of the prompt.
   done.child.stdin?.end();

@@ -17,6 +17,7 @@ import {
   triedFields,
   type DeviceRecord,
   type LoadedModelHealth,
+  type ModelLoad,
   type ModelRecord,
   type ProviderRecord,
 } from '../../protocol/records.ts';
@@ -309,16 +310,13 @@ export class LocalBackend implements Backend {
   /** Never rejects. */
   async #replace(engine: Supervisor, names: readonly string[]): Promise<void> {
     const { kept } = engine;
-    const pin = this.#pool.isPinned(engine);
-    const keepAliveMs = this.#pool.keepAliveMs(engine);
-    const { id } = engine.model;
+    const { model: id, ...wishes } = this.#pool.loadOf(engine);
     this.#options.log.info({ model: id }, 'its settings have changed: the engine is replaced once it is idle');
     const isGone = await this.#pool.retire(engine);
     const [name] = names;
     if (!isGone || !kept || name === undefined || this.#closing) return;
-    const keep_alive_seconds = keepAliveMs === Infinity ? -1 : keepAliveMs / 1000;
     try {
-      for await (const _ of this.load(name, new AbortController().signal, { pin, keep_alive_seconds }));
+      for await (const _ of this.load(name, new AbortController().signal, wishes));
     } catch (error) {
       this.#options.log.warn({ model: id, err: error }, 'the model cannot be loaded with its new settings');
     }
@@ -329,7 +327,13 @@ export class LocalBackend implements Backend {
   }
 
   loadedModels(): LoadedModelHealth[] {
-    return this.#pool.engines.flatMap((engine) => loadedHealth(engine, this.#queueOf(engine)) ?? []);
+    return this.#pool.engines.flatMap((engine) => loadedHealth(engine, this.#pool.queueOf(engine)) ?? []);
+  }
+
+  /** Loads after which the same models would be in memory, to stay as long as now. */
+  loads(): ModelLoad[] {
+    const running = this.#pool.engines.filter(({ state }) => state === 'loaded' || state === 'loading');
+    return running.map((engine) => this.#pool.loadOf(engine));
   }
 
   /** All engine processes, with figures from their last heartbeats. */
@@ -341,9 +345,8 @@ export class LocalBackend implements Backend {
 
   /** Empty before the first engine is loaded. Free memory is null while no engine runs. */
   devices(): DeviceRecord[] {
-    const { seen } = this.#devices;
-    const isFresh = this.#areDevicesFresh();
-    return seen.map(({ description: _, ...device }) => (isFresh ? device : { ...device, memory_free_bytes: null }));
+    const stale = this.#areDevicesFresh() ? {} : { memory_free_bytes: null };
+    return this.#devices.seen.map(({ description: _, ...device }) => ({ ...device, ...stale }));
   }
 
   #areDevicesFresh(): boolean {
@@ -368,6 +371,11 @@ export class LocalBackend implements Backend {
     this.#closing = true;
     await this.#pool.idle();
     await this.#pool.close();
+  }
+
+  async interrupt(error: SvcError): Promise<void> {
+    this.#closing = true;
+    await this.#pool.interrupt(error);
   }
 
   async destroy(error: SvcError): Promise<void> {
@@ -463,17 +471,10 @@ export class LocalBackend implements Backend {
         context_length: info.context_length,
         cache_type: cacheTypeOf(engine),
         memory_bytes: engine.held === null ? null : totalOf(engine.held),
-        active: this.#queueOf(engine).active,
+        active: this.#pool.queueOf(engine).active,
         expires_at: this.#pool.expiresAt(engine),
       },
     };
-  }
-
-  /** Splits an engine's uses into active (admitted, by the last heartbeat) and waiting. */
-  #queueOf(engine: Supervisor): { waiting: number; active: number } {
-    const uses = this.#pool.uses(engine);
-    const active = Math.min(uses, engine.child?.stats?.active ?? 0);
-    return { waiting: uses - active, active };
   }
 
   #refuseWhenClosing(): void {

@@ -3,6 +3,7 @@
  * Counts each engine's leases and unloads it after its keep-alive. An engine with leases is never unloaded here.
  */
 import { SvcError } from '../../protocol/errors.ts';
+import type { ModelLoad } from '../../protocol/records.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import type { EngineModel } from './engine-model.ts';
 import type { Supervisor } from './supervisor.ts';
@@ -84,6 +85,22 @@ export class Pool {
   idleMs(engine: Supervisor): number {
     const entry = this.#entryOf(engine);
     return entry === undefined || entry.uses > 0 ? 0 : performance.now() - entry.idleSince;
+  }
+
+  /** The load after which its model would stay as long as now. */
+  loadOf(engine: Supervisor): ModelLoad {
+    const { id: model } = engine.model;
+    if (!engine.kept) return { model, briefly: true };
+    const keepAliveMs = this.keepAliveMs(engine);
+    const keep_alive_seconds = keepAliveMs === Infinity ? -1 : keepAliveMs / 1000;
+    return { model, keep_alive_seconds, pin: this.isPinned(engine) };
+  }
+
+  /** Splits an engine's uses into active (admitted, by the last heartbeat) and waiting. */
+  queueOf(engine: Supervisor): { waiting: number; active: number } {
+    const uses = this.uses(engine);
+    const active = Math.min(uses, engine.child?.stats?.active ?? 0);
+    return { waiting: uses - active, active };
   }
 
   /** RFC 3339; null: no expiry. */
@@ -191,6 +208,12 @@ export class Pool {
   async close(): Promise<void> {
     for (const entry of this.#entries.values()) this.#disarm(entry);
     await Promise.all(this.engines.map((engine) => engine.close()));
+  }
+
+  /** Ends all requests with `error`, then all engines in order. Resolves when every process is gone. */
+  async interrupt(error: SvcError): Promise<void> {
+    for (const entry of this.#entries.values()) this.#disarm(entry);
+    await Promise.all(this.engines.map((engine) => engine.interrupt(error)));
   }
 
   /** Kills all engines at once. Resolves when every process is gone. */

@@ -299,6 +299,11 @@ export class Supervisor {
     await this.#dismiss({ name: 'closed', error: STOPPING }, new SvcError('CANCELLED', 'svc is stopping'));
   }
 
+  /** Ends every request with `error`, then the process gracefully, permanently. Resolves when it is gone. */
+  async interrupt(error: SvcError): Promise<void> {
+    await this.#dismiss({ name: 'closed', error }, error);
+  }
+
   /** Kills everything at once, permanently, with `error`. Resolves when every process is gone. */
   async destroy(error: SvcError): Promise<void> {
     for (const child of this.#children) child.kill(error);

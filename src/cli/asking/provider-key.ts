@@ -32,7 +32,7 @@ export async function ensureKey(
   }
   if (here.credential.present) {
     throw new SvcError('PROVIDER_AUTH', `the running daemon has no key for ${here.name}`, {
-      hint: `it was started without ${here.credential.name ?? 'it'}: svc stop && svc start; or store the key: svc provider set ${here.name} --api-key-stdin`,
+      hint: `it was started without ${here.credential.name ?? 'it'}: svc restart; or store the key: svc provider set ${here.name} --api-key-stdin`,
     });
   }
   await askForKey(here, client, paths);

@@ -4,6 +4,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { ensureDaemon } from '../machine/daemon.ts';
+import { sayIfOther } from '../machine/other-version.ts';
 import { printResult, say } from '../terminal/output.ts';
 
 export const spec = {
@@ -31,5 +32,6 @@ export const run: Run<typeof spec> = async ({ timeout, json }) => {
   const address = status.http === null ? '' : ` at http://${status.http}`;
   const record = { ...status, already_running: wasRunning };
   printResult(json, record, `svc ${state} (pid ${String(status.pid)})${address}`);
+  sayIfOther(status);
   if (status.state === 'DEGRADED') say('the state is DEGRADED: `svc status` shows why');
 };

@@ -1,12 +1,12 @@
 import { ControlClient } from '../../client/control-client.ts';
 import { lastExit } from '../../home/last-exit.ts';
 import { resolvePaths, type Paths } from '../../home/paths.ts';
-import { VERSION } from '../../config/version.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { LoadedModelHealth, ReadyRecord, StatusRecord } from '../../protocol/records.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
+import { sayIfOther } from '../machine/other-version.ts';
 import { bytes, count, duration, facts, table, text } from '../terminal/format.ts';
-import { out, printResult, say } from '../terminal/output.ts';
+import { out, printResult } from '../terminal/output.ts';
 
 export const spec = {
   summary: 'Show whether the daemon is running, its addresses and its loaded models',
@@ -18,10 +18,7 @@ export const run: Run<typeof spec> = async ({ json }) => {
   const paths = resolvePaths();
   const { status, ready } = await ask(paths);
   printResult(json, status, describe(status, ready));
-  if (status.version !== null && status.version !== VERSION)
-    say(
-      `the daemon has version ${status.version}, this command ${VERSION}: restart the daemon (svc stop && svc start)`,
-    );
+  sayIfOther(status);
   if (ready === null) return ERRORS.DAEMON_NOT_RUNNING.exit;
   return ready.status === 'ready' ? 0 : ERRORS.NOT_READY.exit;
 };
@@ -45,6 +42,7 @@ function stopped(paths: Paths): StatusRecord {
     pid: null,
     mode: null,
     version: null,
+    installed_version: null,
     http: null,
     grpc: null,
     ollama: null,
@@ -53,6 +51,7 @@ function stopped(paths: Paths): StatusRecord {
     started_at: null,
     uptime_seconds: null,
     models: [],
+    loads: [],
     last_exit: lastExit(paths.daemonFile),
   };
 }

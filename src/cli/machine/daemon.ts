@@ -1,10 +1,12 @@
 /** Starting the daemon for commands that need one. */
+import { ControlClient } from '../../client/control-client.ts';
 import { startDaemon, type StartOutcome } from '../../client/start-daemon.ts';
 import type { Paths } from '../../home/paths.ts';
 import { formatLogLine } from '../../log/format.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { ReadyRecord } from '../../protocol/records.ts';
 import { err, say, sayMore } from '../terminal/output.ts';
+import { sayIfOther } from './other-version.ts';
 
 export interface EnsuredDaemon {
   readonly wasRunning: boolean;
@@ -49,8 +51,9 @@ export async function ensureServing(paths: Paths, json: boolean): Promise<void> 
   const onSpawn = (): void => {
     say('starting the daemon');
   };
-  const { trouble, isStarting } = await ensureDaemon(paths, { timeoutMs: START_MS, json, onSpawn });
+  const { wasRunning, trouble, isStarting } = await ensureDaemon(paths, { timeoutMs: START_MS, json, onSpawn });
   if (trouble !== null && isStarting) throw trouble;
+  if (wasRunning && !json) sayIfOther(await new ControlClient(paths.socketPath).status());
 }
 
 type Died = Extract<StartOutcome, { kind: 'died' }>;

@@ -14,6 +14,7 @@ const LoadSchema = v.object({
   context_length: GenerateRequestSchema.entries.context_length,
   keep_alive_seconds: GenerateRequestSchema.entries.keep_alive_seconds,
   pin: v.exactOptional(v.boolean()),
+  briefly: v.exactOptional(v.boolean()),
 });
 const ProviderSchema = v.object({ provider: v.pipe(v.string(), v.minLength(1), v.maxLength(64)) });
 const LentKeySchema = v.object({

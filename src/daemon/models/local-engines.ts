@@ -1,6 +1,6 @@
 /** The backend of this machine, as the daemon sees it. */
 import type { Backend } from '../../backends/backend.ts';
-import type { CheckStatus, DeviceRecord, LoadedModelHealth, ModelRecord } from '../../protocol/records.ts';
+import type { CheckStatus, DeviceRecord, LoadedModelHealth, ModelLoad, ModelRecord } from '../../protocol/records.ts';
 import type { LoadEvent, LoadWishes } from '../../protocol/routes.ts';
 import type { EngineProcess } from '../resources.ts';
 
@@ -12,6 +12,8 @@ export interface LocalEngines extends Backend {
   load(model: string, signal: AbortSignal, wishes?: LoadWishes): AsyncIterable<LoadEvent>;
   unload(model: string): Promise<void>;
   loadedModels(): readonly LoadedModelHealth[];
+  /** Loads after which the same models would be in memory. */
+  loads(): readonly ModelLoad[];
   engineProcesses(): readonly EngineProcess[];
   /** Devices of this machine, as engines see them. */
   devices(): readonly DeviceRecord[];

@@ -12,7 +12,7 @@ export async function tellWhatHolds(name: string): Promise<{ restart_needed: boo
   if (over !== undefined) say(`${over.variable} overrides the file here: ${name} is ${shown(over.value)}`);
   const reloaded = await reload();
   const restart_needed = reloaded?.restart_needed.includes(name) ?? false;
-  if (restart_needed) say('restart the daemon to apply the change: svc stop && svc start');
+  if (restart_needed) say('restart the daemon to apply the change: svc restart');
   return { restart_needed };
 }
 

@@ -8,10 +8,10 @@ import { ownerFault, trustFault } from '../../../client/socket-trust.ts';
 import { loadConfig, parseConfig, type Config } from '../../../config/config.ts';
 import type { Paths } from '../../../home/paths.ts';
 import { troublesOf } from '../../../home/storage.ts';
-import { VERSION } from '../../../config/version.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
 import type { ProviderRecord, StatusRecord } from '../../../protocol/records.ts';
+import { otherVersion } from '../../machine/other-version.ts';
 import { bytes, duration } from '../../terminal/format.ts';
 import { check, failed, skipped } from './check.ts';
 
@@ -56,7 +56,7 @@ export function checkSocket({ socketPath, runtimeDir }: Paths): DoctorCheck {
   if (fault === undefined) return check('control_socket', 'ok', socketPath);
   return check('control_socket', 'fail', socketPath, {
     detail: fault,
-    hint: 'remove it and restart the daemon: svc stop && svc start',
+    hint: 'remove it and restart the daemon: svc restart',
   });
 }
 
@@ -88,10 +88,11 @@ export async function checkDaemon(paths: Paths): Promise<CheckedDaemon> {
       .filter((condition) => condition.status !== 'ok')
       .map((condition) => `${condition.name}: ${condition.reason}`);
     if (status.state === 'STOPPING') troubles.unshift('it drains: it is stopping, or a drain was requested');
-    const isOther = status.version !== VERSION;
-    if (isOther) troubles.push(`it has version ${status.version ?? 'unknown'}, this command ${VERSION}`);
+    const other = otherVersion(status);
+    const isOther = other !== null;
+    if (isOther) troubles.push(other);
     const verdict = !serves ? 'fail' : troubles.length > 0 ? 'warn' : 'ok';
-    const hint = verdict === 'ok' ? null : isOther ? 'restart it: svc stop && svc start' : 'see `svc logs`';
+    const hint = verdict === 'ok' ? null : isOther ? 'restart it: svc restart' : 'see `svc logs`';
     return {
       status,
       runs: true,
@@ -156,7 +157,7 @@ export async function checkGrpc(config: Config, daemon: CheckedDaemon): Promise<
   const bound = daemon.status?.grpc ?? null;
   if (bound === null) return address;
   const fail = (detail: string): DoctorCheck =>
-    check('grpc', 'fail', bound, { detail, hint: 'see `svc logs`, then restart the daemon: svc stop && svc start' });
+    check('grpc', 'fail', bound, { detail, hint: 'see `svc logs`, then restart the daemon: svc restart' });
   const { checkGrpcService } = await import('../../../client/grpc-health.ts');
   try {
     const serving = await checkGrpcService(bound, GRPC_SERVICE);

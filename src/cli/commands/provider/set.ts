@@ -142,7 +142,7 @@ function describe({ name, endpoints, default_model, default_cloud }: ProviderRec
 function warn(here: ProviderRecord, running: ProviderRecord | undefined): void {
   if (running !== undefined && lacksKey(running) && here.credential.present) {
     say(
-      `the running daemon was started without ${here.credential.name ?? 'the key'}: svc stop && svc start; or store the key: svc provider set ${here.name} --api-key-stdin`,
+      `the running daemon was started without ${here.credential.name ?? 'the key'}: svc restart; or store the key: svc provider set ${here.name} --api-key-stdin`,
     );
   } else if (lacksKey(running ?? here)) {
     say(`there is no key for ${here.name} yet: ${keyHint(running ?? here)}`);

@@ -1,15 +1,12 @@
-import { rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
-import { makeDirectorySync } from '../../../files/make-directory.ts';
 import { ControlClient } from '../../../client/control-client.ts';
 import { loadConfig } from '../../../config/config.ts';
 import { makePrivateDirectory, resolvePaths, type Paths } from '../../../home/paths.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import { defineService } from '../../../service/definition.ts';
-import { serviceManager, type Manager, type ServiceFile } from '../../../service/manager.ts';
+import { serviceManager, type Manager } from '../../../service/manager.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { printResult, say } from '../../terminal/output.ts';
-import { serviceFiles } from './definition.ts';
+import { serviceFiles, writeServiceFiles } from '../../machine/service.ts';
 
 export const spec = {
   summary: 'Run the daemon as a service of this user, now and at every login',
@@ -25,7 +22,7 @@ export const run: Run<typeof spec> = async ({ json }) => {
   const paths = resolvePaths();
   await refuseBesideAnother(paths);
   const files = serviceFiles(manager, paths);
-  write(files);
+  writeServiceFiles(files);
   // systemd's sandbox allows only directories that exist.
   for (const directory of defineService(paths, loadConfig(paths)).writable) makePrivateDirectory(directory);
 
@@ -45,18 +42,6 @@ async function refuseBesideAnother(paths: Paths): Promise<void> {
     });
   } catch (error) {
     if (!(error instanceof SvcError) || error.code !== 'DAEMON_NOT_RUNNING') throw error;
-  }
-}
-
-function write(files: readonly ServiceFile[]): void {
-  for (const { path, text } of files) {
-    try {
-      makeDirectorySync(dirname(path));
-      if (text === null) rmSync(path, { force: true });
-      else writeFileSync(path, text);
-    } catch (error) {
-      throw new SvcError('CANNOT_WRITE', `cannot write ${path}: ${(error as Error).message}`, { cause: error });
-    }
   }
 }
 

@@ -3,7 +3,7 @@ import { serviceManager } from '../../../service/manager.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { facts } from '../../terminal/format.ts';
 import { printResult, say } from '../../terminal/output.ts';
-import { serviceFiles, textOf } from './definition.ts';
+import { serviceFiles, textOf } from '../../machine/service.ts';
 
 /** Exit code if the service is not running, as for `svc status`. */
 const NOT_RUNNING = 3;

@@ -1,9 +1,7 @@
-import { rmSync } from 'node:fs';
-import { SvcError } from '../../../protocol/errors.ts';
 import { serviceManager } from '../../../service/manager.ts';
+import { removeService } from '../../machine/service.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { printResult } from '../../terminal/output.ts';
-import { textOf } from './definition.ts';
 
 export const spec = {
   summary: 'Stop the service and remove it',
@@ -14,17 +12,7 @@ export const spec = {
 
 export const run: Run<typeof spec> = async ({ json }) => {
   const manager = serviceManager();
-  const present = manager.paths.filter((path) => textOf(path) !== null);
-  const reachable = (await manager.state()) !== null;
-  if (present.length > 0 && reachable) await manager.disable();
-  for (const path of present) {
-    try {
-      rmSync(path);
-    } catch (error) {
-      throw new SvcError('CANNOT_WRITE', `cannot remove ${path}: ${(error as Error).message}`, { cause: error });
-    }
-  }
-  if (present.length > 0 && reachable) await manager.forget();
-  const text = present.length === 0 ? 'svc is not installed as a service' : 'the service was removed';
-  printResult(json, { manager: manager.name, removed: present }, text);
+  const removed = await removeService(manager);
+  const text = removed.length === 0 ? 'svc is not installed as a service' : 'the service was removed';
+  printResult(json, { manager: manager.name, removed }, text);
 };

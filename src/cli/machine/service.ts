@@ -1,0 +1,94 @@
+/** The files of the daemon's service, for the commands that write, renew and remove them. */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { loadConfig, type Config } from '../../config/config.ts';
+import { makeDirectorySync } from '../../files/make-directory.ts';
+import type { Paths } from '../../home/paths.ts';
+import { SvcError } from '../../protocol/errors.ts';
+import { defineService } from '../../service/definition.ts';
+import { startOfService } from '../../service/installed.ts';
+import { serviceManager, type Manager, type ServiceFile } from '../../service/manager.ts';
+
+export function serviceFiles(manager: Manager, paths: Paths): readonly ServiceFile[] {
+  return manager.files(defineService(paths, loadConfig(paths)));
+}
+
+/** Returns null if the file does not exist. */
+export function textOf(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Throws CANNOT_WRITE. */
+export function writeServiceFiles(files: readonly ServiceFile[]): void {
+  for (const { path, text } of files) {
+    try {
+      makeDirectorySync(dirname(path));
+      if (text === null) rmSync(path, { force: true });
+      else writeFileSync(path, text);
+    } catch (error) {
+      throw new SvcError('CANNOT_WRITE', `cannot write ${path}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+}
+
+/**
+ * Stops the service and removes its files; resolves with their paths, empty if none is installed. Throws CANNOT_WRITE,
+ * and INTERNAL if the manager refuses.
+ */
+export async function removeService(manager: Manager): Promise<readonly string[]> {
+  const present = manager.paths.filter((path) => textOf(path) !== null);
+  if (present.length === 0) return present;
+  const reachable = (await manager.state()) !== null;
+  if (reachable) await manager.disable();
+  for (const path of present) {
+    try {
+      rmSync(path);
+    } catch (error) {
+      throw new SvcError('CANNOT_WRITE', `cannot remove ${path}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+  if (reachable) await manager.forget();
+  return present;
+}
+
+/** Files of the service that runs the daemon of this home; empty if none does. */
+export function serviceFilesOf({ socketPath, stateDir }: Paths): readonly string[] {
+  if (process.platform !== 'linux' && process.platform !== 'darwin') return [];
+  const present = serviceManager().paths.filter((path) => textOf(path) !== null);
+  // launchd keeps standard error in the state directory (definition.ts).
+  const isOwn =
+    process.platform === 'linux'
+      ? startOfService({ socketPath }) !== undefined
+      : present.some((path) => textOf(path)?.includes(`>${stateDir}/`));
+  return isOwn ? present : [];
+}
+
+/** As `removeService`, if a service runs the daemon of this home. */
+export async function removeServiceOf(paths: Paths): Promise<void> {
+  if (serviceFilesOf(paths).length > 0) await removeService(serviceManager());
+}
+
+/**
+ * Before a restart of the service: makes it start this installation, if it starts another one. Throws INVALID_REQUEST
+ * for a service that svc did not install.
+ */
+export async function renewService(paths: Paths, config: Config): Promise<void> {
+  if (startOfService(paths) === undefined) {
+    const isMac = process.platform === 'darwin';
+    throw new SvcError('INVALID_REQUEST', 'the daemon is run by a service manager, which has to restart it', {
+      hint: isMac ? 'install it again, which restarts it: svc service install' : 'restart its service there',
+    });
+  }
+  const manager = serviceManager();
+  const definition = defineService(paths, config);
+  const files = manager.files(definition);
+  const runs = (text: string | null): string => /^ExecStart=.*$/m.exec(text ?? '')?.[0] ?? '';
+  if (files.every(({ path, text }) => runs(textOf(path)) === runs(text))) return;
+  writeServiceFiles(files);
+  await manager.forget();
+}
