@@ -31,6 +31,7 @@ export const COMMANDS = {
   'model show': () => import('./commands/model/show.ts'),
   'model add': () => import('./commands/model/add.ts'),
   'model create': () => import('./commands/model/create.ts'),
+  'model import': () => import('./commands/model/import.ts'),
   'model pull': () => import('./commands/model/pull.ts'),
   'model search': () => import('./commands/model/search.ts'),
   'model rm': () => import('./commands/model/rm.ts'),
