@@ -1,6 +1,7 @@
 /** Titles of the command groups, for example for `svc model --help`. */
 export const GROUPS = {
   model: 'Manage the models on this machine',
+  history: 'Read and delete the conversations that are kept',
   key: 'Manage API keys for clients that connect over TCP',
   provider: 'Manage cloud providers and your own servers',
   config: 'Read and change settings',

@@ -23,6 +23,7 @@ import {
 } from '../spec.ts';
 import { ensureServing } from '../machine/daemon.ts';
 import type { FormatFile } from '../asking/format-file.ts';
+import type { Continued } from '../asking/go-on.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
 import { readMedia } from '../asking/media-files.ts';
 import { modelAndPrompt, type ModelAndPrompt } from '../asking/model-and-prompt.ts';
@@ -82,6 +83,11 @@ export const spec = {
       summary: 'put the messages of this JSON file before the prompt, which is then not needed',
       completes: 'file',
     },
+    continue: {
+      kind: 'switch',
+      short: 'c',
+      summary: 'go on with the last kept conversation; needs history.enabled',
+    },
     timeout: { kind: 'duration', value: 'TIME', summary: 'give up after this time' },
     stats: { kind: 'switch', summary: 'print token counts and speed on standard error' },
     image: {
@@ -117,6 +123,7 @@ export const spec = {
     'svc run --tools tools.json "What is the weather in Paris?"',
     'svc run --tools tools.json --messages chat.json',
     'svc run --think off "Seven times eight?"',
+    'svc run --continue "And in French?"',
   ],
 } as const satisfies Spec;
 
@@ -153,10 +160,12 @@ async function askedBy(
   return { model: undefined, prompt: [...words, ...literal].join(' '), isInputAwaited };
 }
 
-async function answerOnce(flags: RunFlags, asked: Asked): Promise<void> {
-  const media = await readMedia(flags.image, flags.audio);
-  const before = await messagesFile(flags);
-  const isComplete = before.length > 0 && asked.prompt === '';
+async function answerOnce(typed: RunFlags, asked: Asked): Promise<void> {
+  const media = await readMedia(typed.image, typed.audio);
+  const continued = await continuedBy(typed);
+  const flags = continued === undefined ? typed : { ...typed, model: modelOf(typed, continued) };
+  const before = continued?.messages ?? (await messagesFile(flags));
+  const isComplete = continued === undefined && before.length > 0 && asked.prompt === '';
   const { text: prompt, late } = isComplete ? NO_PROMPT : await readPrompt(asked);
   const file = await formatFile(flags);
   const request: GenerateRequest = {
@@ -177,6 +186,7 @@ async function answerOnce(flags: RunFlags, asked: Asked): Promise<void> {
   const result = await offeringPull(flags.model, flags, ask).catch((error: unknown) => {
     throw file?.blame(error) ?? error;
   });
+  await continued?.keep(request.messages, result);
   if (flags.json) printJson(result);
   else if (flags['no-stream']) write(asLine(result.text));
   if (!flags.json) for (const call of result.tool_calls ?? []) printJsonLine(call);
@@ -193,7 +203,7 @@ async function answerOnce(flags: RunFlags, asked: Asked): Promise<void> {
 function canChat(flags: RunFlags): boolean {
   const { json, 'no-stream': isWhole, stats, schema, grammar, tools, messages, image, audio, timeout } = flags;
   const isOneAnswer = [schema, grammar, tools, messages, timeout].some((flag) => flag !== undefined);
-  const isOnTerminal = out.isTerminal && err.isTerminal && !hasInput();
+  const isOnTerminal = out.isTerminal && err.isTerminal && !hasInput() && !flags.continue;
   return isOnTerminal && !json && !isWhole && !stats && !isOneAnswer && image.length === 0 && audio.length === 0;
 }
 
@@ -233,6 +243,20 @@ async function formatFile({ schema, grammar }: RunFlags): Promise<FormatFile | n
   return readFormat(schema, grammar);
 }
 
+/** undefined: without `--continue`. */
+async function continuedBy({ continue: goesOn, messages }: RunFlags): Promise<Continued | undefined> {
+  if (!goesOn) return undefined;
+  if (messages !== undefined) {
+    throw new SvcError('INVALID_REQUEST', '--continue and --messages exclude each other', { hint: 'give one of them' });
+  }
+  return await (await import('../asking/go-on.ts')).lastConversation();
+}
+
+/** The model of the conversation answers, unless another one, or a provider, is chosen. */
+function modelOf({ model, provider, cloud }: RunFlags, continued: Continued): string | undefined {
+  return model ?? (provider === undefined && !cloud ? continued.model : undefined);
+}
+
 async function messagesFile({ messages }: RunFlags): Promise<readonly Message[]> {
   return messages === undefined ? [] : (await import('../asking/messages-file.ts')).readMessages(messages);
 }
@@ -259,9 +283,11 @@ function withPrompt(
   const { system, model, timeout } = flags;
   const text: ContentPart[] = prompt === '' ? [] : [{ type: 'text', text: prompt }];
   const content = media.length === 0 ? prompt : [...media, ...text];
+  // A system message that is given replaces that of a conversation that goes on.
+  const others = system === undefined ? before : before.filter(({ role }) => role !== 'system' || !flags.continue);
   const messages: Message[] = [
     ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
-    ...before,
+    ...others,
     ...(content === '' ? [] : [{ role: 'user' as const, content }]),
   ];
   return { ...requestOf(flags, model, messages), ...given({ timeout_ms: timeout }) };
