@@ -2,6 +2,7 @@
 export const GROUPS = {
   model: 'Manage the models on this machine',
   gpu: 'Use a GPU: install, list or remove its backend',
+  history: 'Read and delete the conversations that are kept',
   key: 'Manage API keys for clients that connect over TCP',
   provider: 'Manage cloud providers and your own servers',
   config: 'Read and change settings',

@@ -3,7 +3,7 @@ import { ALIASES, aliasesOf } from './aliases.ts';
 import { COMMANDS, isCommand, loadSpecs } from './commands.ts';
 import { GROUPS, type GroupName } from './groups.ts';
 import type { Topic } from './parse.ts';
-import type { Flag, Spec } from './spec.ts';
+import type { Argument, Flag, Spec } from './spec.ts';
 import { table, wrap } from './terminal/format.ts';
 
 const INDENT = '  ';
@@ -72,7 +72,8 @@ function commandTable(entries: Entries): string {
 }
 
 function argumentsOf({ arguments: all = [] }: Spec): string[] {
-  return all.map(({ name, required }) => (required ? `<${name}>` : `[${name}]`));
+  const shown = ({ name, repeated }: Argument): string => (repeated === true ? `${name}...` : name);
+  return all.map((argument) => (argument.required ? `<${argument.name}>` : `[${shown(argument)}]`));
 }
 
 function sections(parts: readonly (readonly [title: string, body: string])[]): string {

@@ -9,7 +9,7 @@ import { SvcError } from '../protocol/errors.ts';
 import { ALIASES, isAlias } from './aliases.ts';
 import { COMMANDS, isCommand, type CommandName } from './commands.ts';
 import { GROUPS, isGroup, type GroupName } from './groups.ts';
-import type { Flag, Spec } from './spec.ts';
+import type { Argument, Flag, Spec } from './spec.ts';
 import { suggest } from '../protocol/suggest.ts';
 
 /** A command, a group of commands, or (undefined) all. */
@@ -82,7 +82,7 @@ function without(argv: readonly string[], words: readonly string[]): string[] {
 
 export interface Parsed {
   readonly flags: Readonly<Record<string, unknown>>;
-  readonly args: Readonly<Record<string, string | undefined>>;
+  readonly args: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** Words after `--`, if the command passes them on. */
   readonly rest: readonly string[];
 }
@@ -133,13 +133,14 @@ export function parse(name: CommandName, spec: Spec, argv: readonly string[]): P
 
 function argumentsOf(name: CommandName, spec: Spec, words: readonly string[]): Parsed['args'] {
   const known = spec.arguments ?? [];
+  const repeated = known.findIndex((argument) => argument.repeated === true);
+  if (repeated !== -1) return withRepeated(known, repeated, words);
   const unexpected = words.find((word, index) => {
     const argument = known[index];
     return argument === undefined || (argument.name === '-' && word !== '-');
   });
   if (unexpected !== undefined) {
-    const hint = name === 'run' ? 'put quotes around the prompt; name the model with -m' : toPassOn(spec);
-    throw usage(`unexpected argument ${quote(unexpected)}`, hint ?? seeHelp(name));
+    throw usage(`unexpected argument ${quote(unexpected)}`, toPassOn(spec) ?? seeHelp(name));
   }
   const entries = known.map((argument, index) => {
     const value = words[index];
@@ -152,6 +153,16 @@ function argumentsOf(name: CommandName, spec: Spec, words: readonly string[]): P
     return [argument.name, value];
   });
   return Object.fromEntries(entries) as Parsed['args'];
+}
+
+/** As argumentsOf, with an argument that takes any number of words. All are optional and without choices. */
+function withRepeated(known: readonly Argument[], repeated: number, words: readonly string[]): Parsed['args'] {
+  const last = known[repeated + 1];
+  const endsWithDash = last?.name === '-' && words.at(-1) === '-';
+  const others = endsWithDash ? words.slice(0, -1) : words;
+  const single = known.slice(0, repeated).map(({ name }, index) => [name, others[index]]);
+  const many = [known[repeated]?.name, others.slice(repeated)];
+  return Object.fromEntries([...single, many, ['-', endsWithDash ? '-' : undefined]]) as Parsed['args'];
 }
 
 function valueOf(name: CommandName, flag: string, facts: Flag, given: readonly string[]): unknown {

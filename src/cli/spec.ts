@@ -40,6 +40,8 @@ export interface Argument {
   /** An argument named `-` accepts only `-`. */
   readonly name: string;
   readonly required: boolean;
+  /** Takes all words up to a final `-`, if that is the next argument. */
+  readonly repeated?: true;
   readonly choices?: readonly string[];
   readonly completes?: Completes;
 }
@@ -74,10 +76,11 @@ export type FlagValues<Facts> = { readonly [F in keyof Facts]: FlagValue<Facts[F
 export type Flags<S extends Spec> = FlagValues<S['flags']>;
 
 type ArgumentValue<A> = A extends { readonly choices: readonly (infer C)[] } ? C : string;
+type OptionalValue<A> = A extends { readonly repeated: true } ? readonly string[] : ArgumentValue<A> | undefined;
 export type Arguments<S extends Spec> = {
   readonly [A in NonNullable<S['arguments']>[number] as A['name']]: A['required'] extends true
     ? ArgumentValue<A>
-    : ArgumentValue<A> | undefined;
+    : OptionalValue<A>;
 };
 
 /** Exit code of a command; undefined means 0. */

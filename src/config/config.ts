@@ -85,6 +85,14 @@ export const ConfigSchema = section({
     /** Size limit of all stored responses; the oldest are deleted. */
     disk_bytes: v.exactOptional(wholeNumber(0, 2 ** 50), 1024 ** 3),
   }),
+  history: optionalSection({
+    /** Keeps the conversations of `svc chat` and `svc run --continue`. */
+    enabled: v.exactOptional(flag, false),
+    /** Time after its last turn at which a conversation is deleted. */
+    keep_days: v.exactOptional(wholeNumber(1, 36_500), 30),
+    /** Size limit of all conversations; the oldest are deleted. */
+    disk_bytes: v.exactOptional(wholeNumber(0, 2 ** 50), 64 * 1024 ** 2),
+  }),
   metrics: optionalSection({
     /** Exports some metrics under vLLM's names, too. */
     vllm_aliases: v.exactOptional(flag, false),

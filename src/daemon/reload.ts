@@ -20,6 +20,8 @@ const RELOADABLE: readonly string[] = [
   'providers',
   'policies',
   'cloud',
+  // Only commands use it.
+  'history',
 ];
 
 export interface ReloaderOptions {

@@ -95,6 +95,11 @@ export function capabilitiesFile({ stateDir }: Pick<Paths, 'stateDir'>): string 
   return path.join(stateDir, 'capabilities.json');
 }
 
+/** Kept conversations (home/conversations.ts). */
+export function historyFolder({ dataDir }: Pick<Paths, 'dataDir'>): string {
+  return path.join(dataDir, 'history');
+}
+
 /** Stored responses of OpenAI's Responses API (responses/response-store.ts). */
 export function responsesFolder({ stateDir }: Pick<Paths, 'stateDir'>): string {
   return path.join(stateDir, 'responses');

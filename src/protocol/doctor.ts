@@ -39,4 +39,23 @@ export interface DoctorRecord {
   /** True if no check failed. */
   readonly ok: boolean;
   readonly checks: readonly DoctorCheck[];
+  readonly advice: DoctorAdvice;
+}
+
+export interface DoctorAdvice {
+  /** What to do first: the mend of a failed check, a command that installs a model, or the mend of a warning. */
+  readonly first: string | null;
+  /** True if no model but the built-in one is installed. */
+  readonly only_builtin: boolean;
+  /** Models of the catalogue that would run well on this machine, the best first. */
+  readonly models: readonly SuggestedModel[];
+}
+
+export interface SuggestedModel {
+  readonly name: string;
+  readonly command: string;
+  readonly estimated_bytes: number;
+  /** From the measured matrix product; null: not measured. */
+  readonly estimated_tokens_per_second: number | null;
+  readonly good_at: string;
 }

@@ -60,6 +60,19 @@ const isBad = ({ status }: DoctorCheck): boolean => status === 'warn' || status 
 const nullableText = v.nullable(v.pipe(v.string(), v.minLength(1)));
 const DoctorRecordSchema = v.strictObject({
   ok: v.boolean(),
+  advice: v.strictObject({
+    first: nullableText,
+    only_builtin: v.boolean(),
+    models: v.array(
+      v.strictObject({
+        name: v.string(),
+        command: v.pipe(v.string(), v.startsWith('svc pull ')),
+        estimated_bytes: v.pipe(v.number(), v.minValue(1)),
+        estimated_tokens_per_second: v.nullable(v.number()),
+        good_at: v.string(),
+      }),
+    ),
+  }),
   checks: v.array(
     v.strictObject({
       name: v.union([v.picklist(CHECK_NAMES), v.custom<`device ${string}`>((name) => /^device \S/.test(String(name)))]),

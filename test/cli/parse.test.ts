@@ -44,11 +44,10 @@ test('a prompt is passed on exactly as typed', () => {
     '-5 + 3',
     '--help',
   ]) {
-    assert.is(command('run', '--json', '--', prompt).args['prompt'], prompt);
-    if (!/^-./.test(prompt)) assert.is(command('run', '--json', prompt).args['prompt'], prompt, 'after a switch');
+    assert.equal(command('run', '--json', '--', prompt).rest, [prompt]);
+    if (!prompt.startsWith('-')) assert.is(command('run', '--json', prompt).args['model'], prompt, 'after a switch');
   }
-  assert.is(command('run', '-').args['prompt'], '-');
-  assert.is(command('run').args['prompt'], undefined);
+  assert.equal(command('run').args, { model: undefined, prompt: [], '-': undefined });
 });
 
 test('flags are parsed by their kind, before and after the argument', () => {
@@ -134,8 +133,16 @@ test('invalid flag values are refused, naming the flag', async () => {
 
 test('missing and surplus arguments are refused', async () => {
   await refused(['model', 'show'], /needs a model/, /svc model show --help/);
-  await refused(['run', 'llama', 'hi'], /unexpected argument "hi"/, /-m/);
   await refused(['status', 'now'], /unexpected argument "now"/, /./);
+});
+
+test('run takes any number of words, and a final `-`', () => {
+  const args = (...words: string[]) => command('run', ...words).args;
+  assert.equal(args('llama', 'why', 'not?'), { model: 'llama', prompt: ['why', 'not?'], '-': undefined });
+  assert.equal(args('llama', '--json', 'hi', '-'), { model: 'llama', prompt: ['hi'], '-': '-' });
+  assert.equal(args('-'), { model: undefined, prompt: [], '-': '-' });
+  assert.equal(args('a', '-', 'b'), { model: 'a', prompt: ['-', 'b'], '-': undefined });
+  assert.equal(command('run', 'a', '--', '-5', '-').rest, ['-5', '-']);
 });
 
 test('short forms are commands with the same flags and arguments', async () => {
@@ -155,7 +162,7 @@ test('words after -- are passed on by a command that starts a program', async ()
   assert.equal([args['agent'], flags['model'], rest], ['claude', 'x', ['-m', 'y', '--', '--json']]);
   assert.equal(command('launch', 'codex', '--', '--help').rest, ['--help']);
   assert.equal(command('launch', 'codex').rest, []);
-  assert.equal(command('run', '--', '--help').rest, []);
+  assert.equal(command('run', '--', '--help').rest, ['--help']);
   await refused(['launch', 'claude', '-p', 'hi'], /unknown flag -p/, /arguments of the agent after `--`/);
   await refused(['launch', 'claude', 'hi'], /unexpected argument "hi"/, /arguments of the agent after `--`/);
   await refused(['launch', 'claude', '--modle', 'x'], /unknown flag --modle/, /did you mean "--model"/);

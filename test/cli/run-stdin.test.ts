@@ -117,10 +117,10 @@ test('an end of file after the request was sent changes nothing', async ({ open 
   assert.is(await running.code(), 0, running.stderr());
 });
 
-test('a second argument other than `-` is refused', async ({ home }) => {
-  const result = await svc(['run', 'Hello', 'there'], { home });
+test('`-` before other words is refused', async ({ home }) => {
+  const result = await svc(['run', '-', 'there'], { home });
   assert.is(result.code, 2);
-  assert.match(result.stderr, /unexpected argument "there"\nhint: put quotes around the prompt/);
+  assert.match(result.stderr, /`-` must be the last word\nhint: svc run/);
 });
 
 test.run();

@@ -1,6 +1,6 @@
 /**
- * `svc chat`: every turn sends the whole conversation. It is kept only in memory; a history file would expose prompts
- * to anyone who can read the disk.
+ * `svc chat`: every turn sends the whole conversation. It is kept only in memory, unless `history.enabled` is set: a
+ * file exposes prompts to anyone who can read the disk.
  *
  * Ctrl-C stops the answer in the engine and keeps the chat. The text received so far stays in the conversation,
  * because the user has read it; a failed turn does not.
@@ -15,6 +15,7 @@ import { answerFlags, modelFlag, routingFlags, systemFlag, type Flags, type Run,
 import { ensureServing } from '../machine/daemon.ts';
 import { table } from '../terminal/format.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
+import { KeptConversation, openHistory } from '../machine/history.ts';
 import { modelName } from '../machine/model-name.ts';
 import { report, say, sayMore } from '../terminal/output.ts';
 import { openTurns, type Turns } from '../asking/turns.ts';
@@ -32,7 +33,7 @@ export const spec = {
   summary: 'Chat with a model, turn by turn',
   detail: [
     'On a terminal: Ctrl-C stops the answer, Ctrl-D or /exit leaves, /help lists the commands. From a pipe, every line is a turn.',
-    'The conversation is kept in memory only.',
+    'The conversation is kept in memory only, unless history.enabled is set.',
   ],
   flags: { model: modelFlag, system: systemFlag, ...answerFlags, ...routingFlags },
   examples: ['svc chat', 'svc chat -m qwen -s "Answer briefly"', "printf 'Hello\\nAnd again\\n' | svc chat"],
@@ -41,7 +42,7 @@ export const spec = {
 export const run: Run<typeof spec> = async (flags) => {
   routeOf(flags);
   const paths = resolvePaths();
-  const chat = new Chat(paths, flags);
+  const chat = new Chat(paths, flags, new KeptConversation(openHistory()));
   await chat.connect();
   if (flags.provider !== undefined || flags.cloud) {
     const { ensureKey } = await import('../asking/provider-key.ts');
@@ -81,8 +82,10 @@ class Chat {
   #model: string | undefined;
   #messages: Message[] = [];
   #answering: AbortController | undefined;
+  readonly #kept: KeptConversation;
 
-  constructor(paths: Paths, flags: Flags<typeof spec>) {
+  constructor(paths: Paths, flags: Flags<typeof spec>, kept: KeptConversation) {
+    this.#kept = kept;
     this.#paths = paths;
     this.#flags = flags;
     this.#model = flags.model;
@@ -119,8 +122,9 @@ class Chat {
     let result: GenerateResult;
     let text = '';
     const writer = new AnswerWriter();
-    const keep = (): void => {
+    const keep = async (answered: GenerateResult | null): Promise<void> => {
       this.#messages.push(asked, { role: 'assistant', content: text });
+      await this.#kept.keep([...before, ...this.#messages], answered);
     };
     try {
       await this.connect();
@@ -132,7 +136,7 @@ class Chat {
         },
         onReasoning: writer.onReasoning,
       });
-      keep();
+      await keep(result);
       sayTruncated(result);
       sayRepeated(result);
       if (isFull(result) && this.#flags['max-tokens'] === undefined) {
@@ -141,7 +145,7 @@ class Chat {
         );
       }
     } catch (error) {
-      if (controller.signal.aborted && text !== '') keep();
+      if (controller.signal.aborted && text !== '') await keep(null);
       if (SvcError.from(error).code === 'CONTEXT_OVERFLOW')
         say('the conversation is too long: /clear starts over, `svc chat --truncate` drops its oldest turns');
       throw error;
@@ -159,6 +163,7 @@ class Chat {
         return;
       case '/clear':
         this.#messages = [];
+        this.#kept.restart();
         say('the conversation was cleared');
         return;
       case '/model':

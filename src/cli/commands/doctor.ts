@@ -2,11 +2,12 @@
 import { modelNamesIn } from '../../config/model-settings.ts';
 import { readKeyFile } from '../../home/key-file.ts';
 import { resolvePaths, type Paths } from '../../home/paths.ts';
-import type { DoctorCheck, DoctorRecord } from '../../protocol/doctor.ts';
-import type { ProviderRecord } from '../../protocol/records.ts';
+import type { DoctorAdvice, DoctorCheck, DoctorRecord } from '../../protocol/doctor.ts';
+import type { ModelRecord, ProviderRecord } from '../../protocol/records.ts';
 import { ProviderKeys } from '../../providers/provider-keys.ts';
 import { providersInUse, recordOf } from '../../providers/providers.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
+import { adviceFrom, freeBytesFor, type Machine } from './doctor/advice.ts';
 import { failed, guarded } from './doctor/check.ts';
 import { checkClock } from './doctor/clock-check.ts';
 import {
@@ -18,29 +19,37 @@ import {
   checkPaths,
   checkSocket,
 } from './doctor/daemon-checks.ts';
-import { checkEngine } from './doctor/engine-checks.ts';
+import { checkEngine, type CheckedEngine } from './doctor/engine-checks.ts';
 import { checkDisk, checkMemory, checkNode, checkUser } from './doctor/machine-checks.ts';
 import { checkModels } from './doctor/model-checks.ts';
 import { checkApiKeys, checkProviders } from './doctor/provider-check.ts';
 import { checkSandbox } from './doctor/sandbox-check.ts';
+import { bytes, table } from '../terminal/format.ts';
 import { out, printResult, sayProgress } from '../terminal/output.ts';
 
 export const spec = {
   summary: 'Check everything svc needs, and run a real kernel on every device',
-  detail: ['Works with and without a daemon.'],
+  detail: ['Works with and without a daemon. Ends with what to do first.'],
   flags: { offline: { kind: 'switch', summary: 'do not contact the providers' }, json: jsonFlag },
   examples: ['svc doctor', 'svc doctor --offline --json'],
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = async ({ json, offline }) => {
-  const checks = await examine(offline);
+  const { checks, models, machine } = await examine(offline);
   sayProgress('');
-  const record: DoctorRecord = { ok: checks.every((each) => each.status !== 'fail'), checks };
+  const ok = checks.every((each) => each.status !== 'fail');
+  const record: DoctorRecord = { ok, checks, advice: adviceFrom(checks, models, machine) };
   printResult(json, record, describe(record));
   return record.ok ? 0 : 1;
 };
 
-async function examine(offline: boolean): Promise<DoctorCheck[]> {
+interface Examined {
+  readonly checks: readonly DoctorCheck[];
+  readonly models: readonly ModelRecord[] | null;
+  readonly machine: Machine;
+}
+
+async function examine(offline: boolean): Promise<Examined> {
   sayProgress('running a kernel on each device');
   // First and alone: other work would slow the measured kernels down.
   const engine = await checkEngine();
@@ -50,7 +59,7 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
   try {
     paths = resolvePaths();
   } catch (error) {
-    return [...machine, failed('paths', error)];
+    return { checks: [...machine, failed('paths', error)], models: null, machine: machineOf(engine, null) };
   }
   const { check: configCheck, config } = checkConfig(paths);
   const modelsDir = config.models.dir ?? paths.modelsDir;
@@ -80,10 +89,27 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
     daemon.runs ? daemon.providers : providersInUse(config, new ProviderKeys(paths.credentialsFile)).map(recordOf);
   const providers = await guarded('providers', () => checkProviders(known(), { offline }));
   const apiKeys = await guarded('api_keys', () => checkApiKeys(known(), readKeyFile(paths.keyFile)));
-  return [...machine, ...files, ...models, providers, apiKeys];
+  return {
+    checks: [...machine, ...files, ...models.checks, providers, apiKeys],
+    models: models.models,
+    machine: machineOf(engine, freeBytesFor(modelsDir)),
+  };
 }
 
-function describe({ ok, checks }: DoctorRecord): string {
+/** Memory and speed of the best device. */
+function machineOf({ devices }: CheckedEngine, diskBytes: number | null): Machine {
+  const free = devices.flatMap(({ type, memory_free_bytes: bytes }) =>
+    type === 'cpu' || bytes === null ? [] : [bytes],
+  );
+  const speeds = devices.flatMap(({ gflops }) => gflops ?? []);
+  return {
+    memoryBytes: Math.max(process.availableMemory(), ...free),
+    diskBytes,
+    gflops: speeds.length === 0 ? null : Math.max(...speeds),
+  };
+}
+
+function describe({ ok, checks, advice }: DoctorRecord): string {
   const nameWidth = Math.max(...checks.map((each) => each.name.length));
   const lines = checks.flatMap((each) => {
     const indent = ' '.repeat(nameWidth + 8);
@@ -98,7 +124,20 @@ function describe({ ok, checks }: DoctorRecord): string {
   const verdict = ok
     ? out.green('svc can work here.')
     : out.red(`${String(count)} of ${String(checks.length)} checks failed.`);
-  return [...lines, '', verdict].join('\n');
+  return [...lines, '', verdict, ...describeAdvice(advice)].join('\n');
+}
+
+function describeAdvice({ first, only_builtin: onlyBuiltin, models }: DoctorAdvice): string[] {
+  const what = first === null ? [] : ['', `First: ${first}`];
+  if (!onlyBuiltin) return what;
+  const rows = models.map((model) => [
+    `  ${model.command}`,
+    `~${bytes(model.estimated_bytes)}`,
+    model.estimated_tokens_per_second === null ? '' : `~${String(model.estimated_tokens_per_second)} tokens/s`,
+    model.good_at,
+  ]);
+  const found = rows.length === 0 ? 'No model of the catalogue fits this machine.' : 'These would run well here:';
+  return [...what, '', `Only the built-in model is installed, which knows little but svc. ${found}`, table(rows)];
 }
 
 function mark(status: DoctorCheck['status']): string {

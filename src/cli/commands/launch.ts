@@ -59,7 +59,7 @@ export const run: Run<typeof spec> = async (
   const paths = resolvePaths();
   if (!flags['no-start']) await ensureServing(paths, false);
   const client = new ControlClient(paths.socketPath);
-  const chosen = await offeringPull(model, false, () => chooseModel(client, model, agent));
+  const chosen = await offeringPull(model, { json: false }, () => chooseModel(client, model, agent));
   const { http } = await client.status();
   if (http === null) throw new SvcError('NOT_READY', 'the daemon does not serve HTTP', { hint: 'see `svc status`' });
   const connectionWith = (key: string): Connection => ({ url: `http://${reachable(http)}`, key, ...chosen });

@@ -10,13 +10,25 @@ import type { ContentPart, GenerateRequest, GenerateResult, Message } from '../.
 import { given } from '../../protocol/given.ts';
 import { LIMITS } from '../../protocol/limits.ts';
 import { receive, requestOf, routeOf, isFull, sayRepeated, sayTruncated } from '../asking/answer.ts';
-import { answerFlags, modelFlag, routingFlags, systemFlag, type Flags, type Run, type Spec } from '../spec.ts';
+import {
+  answerFlags,
+  modelFlag,
+  routingFlags,
+  systemFlag,
+  type Arguments,
+  type Flags,
+  type Run,
+  type Spec,
+  type Specs,
+} from '../spec.ts';
 import { ensureServing } from '../machine/daemon.ts';
 import type { FormatFile } from '../asking/format-file.ts';
+import type { Continued } from '../asking/go-on.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
 import { readMedia } from '../asking/media-files.ts';
+import { modelAndPrompt, type ModelAndPrompt } from '../asking/model-and-prompt.ts';
 import { offeringPull } from '../asking/offer-pull.ts';
-import { exit, printJson, printJsonLine, say, write } from '../terminal/output.ts';
+import { err, exit, out, printJson, printJsonLine, say, write } from '../terminal/output.ts';
 import { AnswerWriter } from '../asking/writer.ts';
 import { hasInput, readInput, readPromptInput, type PromptInput } from '../asking/stdin.ts';
 
@@ -27,12 +39,15 @@ export const spec = {
   summary: 'Answer one prompt',
   detail: [
     'Reads standard input if it is a pipe or a file, or if the prompt is `-`. With a prompt, the input is appended to it after a blank line; a pipe that stays silent is then ignored, unless `-` follows the prompt.',
+    'The first word is the model if it is the name of an installed model or one of the catalogue; the other words are the prompt, with or without quotes. Without a prompt, on a terminal, a chat with the model begins. A prompt that begins with such a name or with a dash goes after `--`.',
     'Starts the daemon if none is running. Ctrl-C stops the generation in the engine.',
   ],
   arguments: [
-    { name: 'prompt', required: false },
+    { name: 'model', required: false, completes: 'model' },
+    { name: 'prompt', required: false, repeated: true },
     { name: '-', required: false },
   ],
+  passesOn: 'prompt...',
   flags: {
     model: modelFlag,
     system: systemFlag,
@@ -68,6 +83,11 @@ export const spec = {
       summary: 'put the messages of this JSON file before the prompt, which is then not needed',
       completes: 'file',
     },
+    continue: {
+      kind: 'switch',
+      short: 'c',
+      summary: 'go on with the last kept conversation; needs history.enabled',
+    },
     timeout: { kind: 'duration', value: 'TIME', summary: 'give up after this time' },
     stats: { kind: 'switch', summary: 'print token counts and speed on standard error' },
     image: {
@@ -82,10 +102,17 @@ export const spec = {
       summary: 'send a WAV, MP3 or FLAC file to a local model that hears; may be given more than once',
       completes: 'file',
     },
+    yes: {
+      kind: 'switch',
+      short: 'y',
+      summary: 'pull the model first if it is not installed, without asking',
+    },
     ...routingFlags,
   },
   examples: [
     'svc run "Why is the sky blue?"',
+    'svc run qwen3-4b Why is the sky blue',
+    'svc run --yes qwen3-4b "Why is the sky blue?"',
     'svc run -m ./model.gguf --temperature 0 "Count to ten"',
     'cat report.txt | svc run "Summarise this"',
     'slow-report | svc run "Summarise this" -',
@@ -96,16 +123,50 @@ export const spec = {
     'svc run --tools tools.json "What is the weather in Paris?"',
     'svc run --tools tools.json --messages chat.json',
     'svc run --think off "Seven times eight?"',
+    'svc run --continue "And in French?"',
   ],
 } as const satisfies Spec;
 
-export const run: Run<typeof spec> = async (flags, { prompt: argument, '-': dash }) => {
+type RunFlags = Flags<typeof spec>;
+
+export const run: Run<typeof spec> = async (typed, words, loadSpecs, literal) => {
   // Before reading standard input, which may take long.
-  routeOf(flags);
-  const media = await readMedia(flags.image, flags.audio);
-  const before = await messagesFile(flags);
-  const isComplete = before.length > 0 && argument === undefined;
-  const { text: prompt, late } = isComplete ? NO_PROMPT : await readPrompt(argument, dash === '-');
+  routeOf(typed);
+  const asked = await askedBy(typed, words, literal);
+  const flags = { ...typed, model: typed.model ?? asked.model };
+  if (asked.model === undefined || asked.prompt !== '' || asked.isInputAwaited || !canChat(flags)) {
+    await answerOnce(flags, asked);
+    return;
+  }
+  await chatWith(asked.model, flags, loadSpecs);
+};
+
+interface Asked extends ModelAndPrompt {
+  /** A final `-`: standard input is waited for. */
+  readonly isInputAwaited: boolean;
+}
+
+async function askedBy(
+  { model, provider, cloud }: RunFlags,
+  { model: first, prompt: others, '-': dash }: Arguments<typeof spec>,
+  literal: readonly string[],
+): Promise<Asked> {
+  const words = [...(first === undefined ? [] : [first]), ...others];
+  if (words[0] === '-') throw misplacedDash();
+  const isInputAwaited = dash === '-';
+  // A provider's models are not known here, so there the words are the prompt.
+  const mayBeNamed = model === undefined && provider === undefined && !cloud;
+  if (mayBeNamed) return { ...(await modelAndPrompt(words, literal)), isInputAwaited };
+  return { model: undefined, prompt: [...words, ...literal].join(' '), isInputAwaited };
+}
+
+async function answerOnce(typed: RunFlags, asked: Asked): Promise<void> {
+  const media = await readMedia(typed.image, typed.audio);
+  const continued = await continuedBy(typed);
+  const flags = continued === undefined ? typed : { ...typed, model: modelOf(typed, continued) };
+  const before = continued?.messages ?? (await messagesFile(flags));
+  const isComplete = continued === undefined && before.length > 0 && asked.prompt === '';
+  const { text: prompt, late } = isComplete ? NO_PROMPT : await readPrompt(asked);
   const file = await formatFile(flags);
   const request: GenerateRequest = {
     ...withPrompt(flags, before, prompt, media),
@@ -122,9 +183,10 @@ export const run: Run<typeof spec> = async (flags, { prompt: argument, '-': dash
   }
   const live = !flags.json && !flags['no-stream'];
   const ask = (): Promise<GenerateResult> => answer(client, request, live, late);
-  const result = await offeringPull(flags.model, flags.json, ask).catch((error: unknown) => {
+  const result = await offeringPull(flags.model, flags, ask).catch((error: unknown) => {
     throw file?.blame(error) ?? error;
   });
+  await continued?.keep(request.messages, result);
   if (flags.json) printJson(result);
   else if (flags['no-stream']) write(asLine(result.text));
   if (!flags.json) for (const call of result.tool_calls ?? []) printJsonLine(call);
@@ -135,38 +197,74 @@ export const run: Run<typeof spec> = async (flags, { prompt: argument, '-': dash
   sayTruncated(result);
   if (flags.stats) say(statsOf(result));
   introduceBuiltin(result, paths);
-};
+}
+
+/** True if a model without a prompt begins a chat: on a terminal, without a flag that only one answer can have. */
+function canChat(flags: RunFlags): boolean {
+  const { json, 'no-stream': isWhole, stats, schema, grammar, tools, messages, image, audio, timeout } = flags;
+  const isOneAnswer = [schema, grammar, tools, messages, timeout].some((flag) => flag !== undefined);
+  const isOnTerminal = out.isTerminal && err.isTerminal && !hasInput() && !flags.continue;
+  return isOnTerminal && !json && !isWhole && !stats && !isOneAnswer && image.length === 0 && audio.length === 0;
+}
+
+async function chatWith(model: string, flags: RunFlags, loadSpecs: () => Promise<Specs>): Promise<void> {
+  await offeringPull(model, flags, async () => {
+    const { findModel } = await import('../machine/models.ts');
+    await findModel(model);
+  });
+  const { run: chat } = await import('./chat.ts');
+  await chat({ ...flags, model }, {}, loadSpecs, []);
+}
+
+function misplacedDash(): SvcError {
+  return new SvcError('INVALID_REQUEST', '`-` must be the last word', { hint: 'svc run "Summarise this" -' });
+}
 
 /** Returns the argument, standard input, or both. A silent pipe is ignored only beside an argument without `-`. */
-async function readPrompt(argument: string | undefined, isAwaited: boolean): Promise<PromptInput> {
-  const typed = argument === '-' ? '' : (argument ?? '');
-  const isNeeded = argument === '-' || isAwaited;
+async function readPrompt({ model, prompt: typed, isInputAwaited }: Asked): Promise<PromptInput> {
   const { text: input, late } =
-    isNeeded || (hasInput() && typed.trim() === '')
+    isInputAwaited || (hasInput() && typed.trim() === '')
       ? { text: await readInput(LIMITS.bodyBytes), late: undefined }
       : await readPromptInput(LIMITS.bodyBytes);
   const parts = [typed, input].filter((part) => part.trim() !== '');
   if (parts.length > 0) return { text: parts.join('\n\n'), late };
   throw new SvcError('INVALID_REQUEST', 'no prompt was given', {
-    hint: 'give one: svc run "Why is the sky blue?", or pipe it in: svc run - < question.txt',
+    hint:
+      model === undefined
+        ? 'give one: svc run "Why is the sky blue?", or pipe it in: svc run - < question.txt'
+        : `${model} is a model: give the prompt after it, svc run ${model} "…"; or send the word itself: svc run -- ${model}`,
   });
 }
 
 /** Reads `--schema` or `--grammar`; its module is imported only if one is given. */
-async function formatFile({ schema, grammar }: Flags<typeof spec>): Promise<FormatFile | null> {
+async function formatFile({ schema, grammar }: RunFlags): Promise<FormatFile | null> {
   if (schema === undefined && grammar === undefined) return null;
   const { readFormat } = await import('../asking/format-file.ts');
   return readFormat(schema, grammar);
 }
 
-async function messagesFile({ messages }: Flags<typeof spec>): Promise<readonly Message[]> {
+/** undefined: without `--continue`. */
+async function continuedBy({ continue: goesOn, messages }: RunFlags): Promise<Continued | undefined> {
+  if (!goesOn) return undefined;
+  if (messages !== undefined) {
+    throw new SvcError('INVALID_REQUEST', '--continue and --messages exclude each other', { hint: 'give one of them' });
+  }
+  return await (await import('../asking/go-on.ts')).lastConversation();
+}
+
+/** The model of the conversation answers, unless another one, or a provider, is chosen. */
+function modelOf({ model, provider, cloud }: RunFlags, continued: Continued): string | undefined {
+  return model ?? (provider === undefined && !cloud ? continued.model : undefined);
+}
+
+async function messagesFile({ messages }: RunFlags): Promise<readonly Message[]> {
   return messages === undefined ? [] : (await import('../asking/messages-file.ts')).readMessages(messages);
 }
 
 async function toolsOf({
   tools,
   'tool-choice': choice,
-}: Flags<typeof spec>): Promise<Pick<GenerateRequest, 'tools' | 'tool_choice'>> {
+}: RunFlags): Promise<Pick<GenerateRequest, 'tools' | 'tool_choice'>> {
   if (tools === undefined && choice === undefined) return {};
   const { readTools, toolChoiceOf } = await import('../asking/tools-file.ts');
   return given({
@@ -177,7 +275,7 @@ async function toolsOf({
 
 /** `prompt`: empty if the messages before it are the whole chat. */
 function withPrompt(
-  flags: Flags<typeof spec>,
+  flags: RunFlags,
   before: readonly Message[],
   prompt: string,
   media: readonly ContentPart[],
@@ -185,9 +283,11 @@ function withPrompt(
   const { system, model, timeout } = flags;
   const text: ContentPart[] = prompt === '' ? [] : [{ type: 'text', text: prompt }];
   const content = media.length === 0 ? prompt : [...media, ...text];
+  // A system message that is given replaces that of a conversation that goes on.
+  const others = system === undefined ? before : before.filter(({ role }) => role !== 'system' || !flags.continue);
   const messages: Message[] = [
     ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
-    ...before,
+    ...others,
     ...(content === '' ? [] : [{ role: 'user' as const, content }]),
   ];
   return { ...requestOf(flags, model, messages), ...given({ timeout_ms: timeout }) };

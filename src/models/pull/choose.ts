@@ -24,7 +24,7 @@ export interface Wanted {
   readonly quantization: string | null;
 }
 
-interface Candidate {
+export interface Candidate {
   readonly files: readonly ListedFile[];
   /** The file name without folder, part number and extension. */
   readonly stem: string;
@@ -104,7 +104,8 @@ function chosenOf(repo: string, candidates: readonly Candidate[], { file, quanti
   });
 }
 
-function candidatesOf(files: readonly ListedFile[]): Candidate[] {
+/** Groups files into models: the parts of one belong together. */
+export function candidatesOf(files: readonly ListedFile[]): Candidate[] {
   const groups = new Map<string, ListedFile[]>();
   for (const file of files) {
     const [, whole, , count] = PART.exec(file.path.replace(/\.gguf$/i, '')) ?? [];
@@ -129,14 +130,14 @@ function labelOf(name: string): string | null {
   return labels.at(-1)?.replace(/^FP/, 'F') ?? null;
 }
 
-function isProjector({ path }: ListedFile): boolean {
+export function isProjector({ path }: ListedFile): boolean {
   return /mmproj/i.test(path.split('/').at(-1) ?? '');
 }
 
-function projectorOf(models: readonly ListedFile[], weights: readonly ListedFile[]): ListedFile | null {
+/** The projector for the weights: in their folder, or in the root of the repository. */
+export function projectorOf(models: readonly ListedFile[], weights: readonly ListedFile[]): ListedFile | null {
   const folder = (path: string): string => path.split('/').slice(0, -1).join('/');
   const home = folder(weights[0]?.path ?? '');
-  // In the folder of the weights, or in the root of the repository.
   const found = models.filter((file) => isProjector(file) && ['', home].includes(folder(file.path)));
   const rank = (file: ListedFile): number => {
     const index = PREFERRED_PROJECTORS.indexOf(labelOf(file.path.replace(/\.gguf$/i, '')) ?? '');

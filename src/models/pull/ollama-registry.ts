@@ -13,24 +13,15 @@ import { SvcError } from '../../protocol/errors.ts';
 import { kindOfHost } from '../../net/reach.ts';
 import type { Located, RemoteFile } from './download.ts';
 import { downloadFailed } from './failures.ts';
+import { LAYER, MANIFEST_BYTES, ManifestSchema, type Layer } from './ollama-manifest.ts';
 import type { OllamaReference } from './reference.ts';
-import { MOST_FILE_BYTES, type Source } from './source.ts';
+import type { Source } from './source.ts';
 import { readText, type Answer, type Web } from './web.ts';
 
 const REGISTRY = 'https://registry.ollama.ai';
 const MANIFEST_TYPE = 'application/vnd.docker.distribution.manifest.v2+json';
-const LAYER = 'application/vnd.ollama.image.';
-const MANIFEST_BYTES = 1024 * 1024;
 const LICENSE_BYTES = 256 * 1024;
 const LICENSE_CHARACTERS = 100;
-
-const LayerSchema = v.object({
-  mediaType: v.string(),
-  digest: v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/)),
-  size: v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(MOST_FILE_BYTES)),
-});
-type Layer = v.InferOutput<typeof LayerSchema>;
-const ManifestSchema = v.object({ layers: v.pipe(v.array(LayerSchema), v.minLength(1), v.maxLength(256)) });
 
 /** @throws SvcError MODEL_NOT_FOUND, PROVIDER_AUTH, DOWNLOAD_FAILED; `signal.reason` */
 export async function findInRegistry(web: Web, reference: OllamaReference, signal: AbortSignal): Promise<Source> {

@@ -95,7 +95,7 @@ export class Adapters {
     if (adapters === undefined) return undefined;
     const look = async (adapter: NonNullable<RegistryEntry['adapters']>[number]): Promise<ModelAdapter> => {
       const { id, size_bytes } = adapter;
-      const path = this.#options.paths.blob(adapter.digest);
+      const path = adapter.path ?? this.#options.paths.blob(adapter.digest);
       const found = await stat(path).catch(() => null);
       const fault =
         found === null

@@ -107,5 +107,5 @@ export async function deleteBlobs(
 
 function blobsOf(entry: RegistryEntry): string[] {
   const weights = entry.path === null && entry.parts === undefined ? [entry.digest] : [];
-  return [...weights, ...besidesOf(entry).map(({ digest }) => digest)];
+  return [...weights, ...besidesOf(entry).flatMap(({ digest, path }) => (path === undefined ? [digest] : []))];
 }

@@ -62,7 +62,7 @@ function placesNamed(entry: Registry['models'][number], paths: StorePaths): stri
   const { path, digest, parts } = entry;
   return [
     ...(path !== null ? [] : [parts === undefined ? paths.blob(digest) : paths.parts(digest)]),
-    ...besidesOf(entry).map((file) => paths.blob(file.digest)),
+    ...besidesOf(entry).map((file) => file.path ?? paths.blob(file.digest)),
   ];
 }
 

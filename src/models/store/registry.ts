@@ -13,7 +13,12 @@ import { whyOf } from '../../files/why.ts';
 import { SvcError } from '../../protocol/errors.ts';
 
 const DigestSchema = v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/));
-const StoredFileSchema = v.object({ digest: DigestSchema, size_bytes: v.number() });
+const StoredFileSchema = v.object({
+  digest: DigestSchema,
+  size_bytes: v.number(),
+  /** Absent: in the store, under its digest; otherwise of another program (in-place.ts). */
+  path: v.exactOptional(v.string()),
+});
 export type StoredFile = v.InferOutput<typeof StoredFileSchema>;
 
 const EntrySchema = v.object({
@@ -28,9 +33,8 @@ const EntrySchema = v.object({
   size_bytes: v.number(),
   /** All parts in order, in the store or beside `path`, which is the first; absent for a model in one file. */
   parts: v.optional(v.array(StoredFileSchema)),
-  /** In the store. */
   projector: v.optional(StoredFileSchema),
-  /** LoRA adapters, in the store. `base`: digest of the model that they were checked against (adapters.ts). */
+  /** LoRA adapters. `base`: digest of the model that they were checked against (adapters.ts). */
   adapters: v.optional(v.array(v.object({ ...StoredFileSchema.entries, id: v.string(), base: DigestSchema }))),
   /** Modification time of the file when it was added; if it differs now, the file has changed. */
   modified_at_ms: v.number(),
@@ -45,7 +49,7 @@ const EntrySchema = v.object({
 });
 export type RegistryEntry = v.InferOutput<typeof EntrySchema>;
 
-/** Files in the store besides its weights. */
+/** Files besides its weights: in the store, unless they have a path. */
 export function besidesOf({ projector, adapters = [] }: RegistryEntry): StoredFile[] {
   return [...(projector === undefined ? [] : [projector]), ...adapters];
 }

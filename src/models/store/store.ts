@@ -33,11 +33,12 @@ import { checkFree, defaultIdOf, idOf, namesIn, newId } from './lookup.ts';
 import { checkModelId } from './model-id.ts';
 import { wholeName } from '../gguf/part-names.ts';
 import { filesOfModel } from '../gguf/parts.ts';
+import { checkStillThere } from './in-place.ts';
 import { projectorBeside } from './projector-beside.ts';
 import { entryOf, factsOf, recordOf, unknownFile } from './record.ts';
 import { cannotWrite, RegistryFile, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
 import { StorePaths } from './store-paths.ts';
-import { TriedCapabilities, type TriedPlace } from './tried.ts';
+import { keyOfFindings, TriedCapabilities, type TriedPlace } from './tried.ts';
 import { isDamaged, mendingOf, Verification, weightsOf, type VerifyEvent, type VerifyResult } from './verify.ts';
 
 export interface ModelStoreOptions {
@@ -236,6 +237,11 @@ export class ModelStore {
     });
   }
 
+  /** The list of the added models, for `in-place.ts`. */
+  get registry(): RegistryFile {
+    return this.#registry;
+  }
+
   /** A path in the store for an unfinished file. */
   async unfinished(): Promise<string> {
     try {
@@ -412,6 +418,7 @@ export class ModelStore {
     try {
       const found = await Promise.all(files.map((file) => stat(file)));
       const size = found.reduce((sum, each) => sum + each.size, 0);
+      if (entry.projector !== undefined) await checkStillThere(entry.projector);
       if (isDamaged(entry, registry)) throw new SvcError('MODEL_INVALID', 'its content has changed (SHA-256 mismatch)');
       if (size === entry.size_bytes && found[0]?.mtimeMs === entry.modified_at_ms)
         return { record: await this.#withFindings(record) };
@@ -424,7 +431,7 @@ export class ModelStore {
 
   /** The one that was installed with the model, or one beside its file. */
   async #projectorOf({ projector, path }: RegistryEntry): Promise<ModelRecord['projector']> {
-    if (projector !== undefined) return { path: this.#paths.blob(projector.digest), ...projector };
+    if (projector !== undefined) return { path: projector.path ?? this.#paths.blob(projector.digest), ...projector };
     return path === null ? undefined : await projectorBeside(path);
   }
 
@@ -490,11 +497,4 @@ function failed(record: ModelRecord, what: string, error: unknown, hint: string)
   const { code, message } = modelFileError(error, record.path);
   const failure = new SvcError(code, `${what} cannot be loaded: ${message}`, { hint, cause: error });
   return { record: { ...record, state: 'failed' }, failure };
-}
-
-/** Identifies the files that a load tries. undefined: the content is not known. */
-function keyOfFindings({ digest, projector }: ModelRecord): string | undefined {
-  if (digest === null) return undefined;
-  if (projector === undefined) return digest;
-  return `${digest} ${projector.digest ?? `${projector.path} ${String(projector.size_bytes)}`}`;
 }

@@ -8,7 +8,7 @@
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
 import { readText } from '../../files/open-file.ts';
-import { TRIED_CAPABILITIES, type TriedCapability } from '../../protocol/records.ts';
+import { TRIED_CAPABILITIES, type ModelRecord, type TriedCapability } from '../../protocol/records.ts';
 
 export interface TriedPlace {
   /** Its directory must exist for the file to be written. */
@@ -69,4 +69,11 @@ async function read(place: TriedPlace | undefined): Promise<Found> {
   } catch {
     return new Map();
   }
+}
+
+/** Identifies the files that a load tries. undefined: the content is not known. */
+export function keyOfFindings({ digest, projector }: ModelRecord): string | undefined {
+  if (digest === null) return undefined;
+  if (projector === undefined) return digest;
+  return `${digest} ${projector.digest ?? `${projector.path} ${String(projector.size_bytes)}`}`;
 }

@@ -52,6 +52,13 @@ export interface VerifyResult {
   readonly leftovers: Leftovers | null;
 }
 
+/** By the scheme of the source of a model that lies outside the store. */
+const PROGRAMS: Readonly<Record<string, string>> = {
+  ollama: 'Ollama',
+  lmstudio: 'LM Studio',
+  hf: "the hub's cache",
+};
+
 interface PlacedFile extends StoredFile {
   readonly path: string;
 }
@@ -154,7 +161,8 @@ export class Verification {
     for (const { path, digest } of filesOf(entry, paths)) {
       const finding = this.#findings.get(path);
       // A file outside the store is not marked as damaged: it is reported now and verified again the next time.
-      if (entry.path === path || finding === undefined || finding.version !== (await versionOf(path))) continue;
+      const isOutside = entry.path === path || besidesOf(entry).some((file) => file.path === path);
+      if (isOutside || finding === undefined || finding.version !== (await versionOf(path))) continue;
       const others = registry.damaged.filter((each) => each !== digest);
       registry.damaged = finding.problem === null ? others : [...others, digest];
     }
@@ -184,7 +192,7 @@ export function weightsOf({ path, digest, size_bytes, parts }: RegistryEntry, pa
 }
 
 function filesOf(entry: RegistryEntry, paths: StorePaths): PlacedFile[] {
-  const besides = besidesOf(entry).map(({ digest, size_bytes }) => ({ digest, size_bytes, path: paths.blob(digest) }));
+  const besides = besidesOf(entry).map((file) => ({ ...file, path: file.path ?? paths.blob(file.digest) }));
   return [...weightsOf(entry, paths), ...besides];
 }
 
@@ -195,13 +203,27 @@ export function isDamaged({ path, digest, parts }: RegistryEntry, { damaged }: R
 }
 
 function mendingFor(entry: RegistryEntry, problems: readonly Problem[], paths: StorePaths): string {
-  const adapter = entry.adapters?.find(({ digest }) => problems.some(({ file }) => file === paths.blob(digest)));
+  const adapter = entry.adapters?.find(({ digest, path = paths.blob(digest) }) =>
+    problems.some(({ file }) => file === path),
+  );
   if (adapter === undefined) return mendingOf(entry);
   return `remove the adapter, and add it again: svc model rm --yes --adapter ${adapter.id} ${entry.id}`;
 }
 
+/** The program that a model was imported from; undefined: it was not. */
+function programOf(source: string, path: string | null): string | undefined {
+  if (path === null) return undefined;
+  const [scheme = ''] = source.split(':');
+  return Object.hasOwn(PROGRAMS, scheme) ? PROGRAMS[scheme] : undefined;
+}
+
 /** Returns a hint how to repair a model whose files are missing or damaged. */
 export function mendingOf({ id, source, path, digest, parts }: RegistryEntry): string {
+  const program = programOf(source, path);
+  if (program !== undefined) {
+    const pull = source.startsWith('lmstudio:') ? '' : `; or, for a copy of its own: svc model pull ${source}`;
+    return `${program} may have removed or replaced it: svc model rm ${id}${pull}`;
+  }
   if (path !== null)
     return `restore its file and add it again: svc model add ${path}; or remove it: svc model rm ${id}`;
   const made = /^quantized:(.*)$/.exec(source)?.[1];

@@ -69,7 +69,9 @@ ${members.map(([name, command]) => `                ${name.slice(group.length + 
 function argumentsOf(command: Spec): string {
   const flags = Object.entries(command.flags).map(([name, flag]) => flagSpec(name, flag));
   const positionals = (command.arguments ?? []).map((argument, index) =>
-    quote(`${String(index + 1)}:${escape(argument.name)}:${action(offerOfArgument(argument))}`),
+    quote(
+      `${argument.repeated === true ? '*' : String(index + 1)}:${escape(argument.name)}:${action(offerOfArgument(argument))}`,
+    ),
   );
   return ['_arguments', `'(-h --help)'{-h,--help}'[show help]'`, ...flags, ...positionals].join(' ');
 }

@@ -12,6 +12,7 @@ export interface CheckedEngine {
   readonly checks: readonly DoctorCheck[];
   /** True if an engine can be started on this machine. */
   readonly works: boolean;
+  readonly devices: EngineProbe['devices'];
 }
 
 export async function checkEngine(): Promise<CheckedEngine> {
@@ -21,6 +22,7 @@ export async function checkEngine(): Promise<CheckedEngine> {
   return {
     checks: [checkAddon(probe), await checkGpu(gpu, probe), ...probe.devices.map(checkDevice), checkProcessor(probe)],
     works: probe.error === null,
+    devices: probe.devices,
   };
 }
 

@@ -61,7 +61,8 @@ function judge(value: number, bound: { readonly warn: number; readonly fail: num
   return value < bound.fail ? 'fail' : value < bound.warn ? 'warn' : 'ok';
 }
 
-function existingAncestor(path: string): string {
+/** The folder, or the nearest one above it that exists. */
+export function existingAncestor(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : existingAncestor(dirname(path));
 }
 

@@ -24,15 +24,22 @@ export interface ModelCheckOptions {
   readonly engineWorks: boolean;
 }
 
-export async function checkModels(paths: Paths, options: ModelCheckOptions): Promise<DoctorCheck[]> {
+export interface CheckedModels {
+  readonly checks: readonly DoctorCheck[];
+  /** null: the store cannot be read. */
+  readonly models: readonly ModelRecord[] | null;
+}
+
+export async function checkModels(paths: Paths, options: ModelCheckOptions): Promise<CheckedModels> {
   const { modelsDir, names } = options;
   let models: readonly ModelRecord[];
   try {
     models = await named(storeIn(modelsDir, paths), names).list();
   } catch (error) {
-    return [failed('model_store', error, modelsDir), skipped('default_model', 'the model store cannot be read')];
+    const skip = skipped('default_model', 'the model store cannot be read');
+    return { checks: [failed('model_store', error, modelsDir), skip], models: null };
   }
-  return [await checkStore(models, options), await checkDefaultModel(paths, models, options)];
+  return { checks: [await checkStore(models, options), await checkDefaultModel(paths, models, options)], models };
 }
 
 interface FileState {

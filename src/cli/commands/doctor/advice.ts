@@ -1,0 +1,99 @@
+/** What to do first after the checks: mend what is broken, or install a model that runs well on this machine. */
+import { statfsSync } from 'node:fs';
+import { catalogue, estimatedBytes, type CatalogueEntry } from '../../../models/pull/catalogue.ts';
+import { BUILTIN_ID } from '../../../models/store/builtin.ts';
+import type { DoctorAdvice, DoctorCheck, SuggestedModel } from '../../../protocol/doctor.ts';
+import type { ModelRecord } from '../../../protocol/records.ts';
+import { existingAncestor } from './machine-checks.ts';
+
+/** What the checks have measured; null: not known. */
+export interface Machine {
+  readonly memoryBytes: number;
+  readonly diskBytes: number | null;
+  readonly gflops: number | null;
+}
+
+/** A model needs its file's size, this share more for buffers, and a KV cache. */
+const BUFFERS = 1.1;
+const CACHE_BYTES = 512 * 1024 ** 2;
+const DISK_LEFT_BYTES = 1024 ** 3;
+/** Below it, reading along takes patience. */
+const LEAST_TOKENS_PER_SECOND = 4;
+
+/** Families for conversation of any kind; the others are older, or for one purpose. */
+const GENERAL = /^(qwen3|gemma3|llama3|smollm|granite|phi4|mistral)/;
+
+/** `models`: the installed ones; null: the store cannot be read. */
+export function adviceFrom(
+  checks: readonly DoctorCheck[],
+  models: readonly ModelRecord[] | null,
+  machine: Machine,
+): DoctorAdvice {
+  const onlyBuiltin = models?.every(({ id }) => id === BUILTIN_ID) ?? false;
+  const suggested = suggestedFor(machine);
+  const hintOf = (status: DoctorCheck['status']): string | undefined => {
+    const found = checks.find((each) => each.status === status && each.hint !== null);
+    return found === undefined ? undefined : `${found.name}: ${found.hint ?? ''}`;
+  };
+  const install = onlyBuiltin ? suggested[0]?.command : undefined;
+  return {
+    first: hintOf('fail') ?? install ?? hintOf('warn') ?? null,
+    only_builtin: onlyBuiltin,
+    models: suggested,
+  };
+}
+
+/** Models of the catalogue that fit in memory and on the disk, and are fast enough: the largest, one for code, a fast one. */
+export function suggestedFor(machine: Machine): SuggestedModel[] {
+  const fitting = catalogue()
+    .models.filter((entry) => fits(entry, machine))
+    .sort((a, b) => b.parameters_billions - a.parameters_billions);
+  const isCode = ({ name }: CatalogueEntry): boolean => name.includes('coder');
+  const isGeneral = ({ name }: CatalogueEntry): boolean => GENERAL.test(name);
+  const [best] = fitting.filter(isGeneral);
+  const [code] = fitting.filter(isCode);
+  const most = (best?.parameters_billions ?? 0) / 2.5;
+  const [fast] = fitting.filter((entry) => isGeneral(entry) && entry.parameters_billions <= most);
+  return [best, code, fast].flatMap((entry) => (entry === undefined ? [] : [shown(entry, machine)]));
+}
+
+function fits(entry: CatalogueEntry, machine: Machine): boolean {
+  const size = sizeOf(entry);
+  const speed = speedOf(entry, machine);
+  return (
+    size * BUFFERS + CACHE_BYTES <= machine.memoryBytes &&
+    (machine.diskBytes === null || size + DISK_LEFT_BYTES <= machine.diskBytes) &&
+    (speed === null || speed >= LEAST_TOKENS_PER_SECOND)
+  );
+}
+
+function shown(entry: CatalogueEntry, machine: Machine): SuggestedModel {
+  const { name, good_at } = entry;
+  const speed = speedOf(entry, machine);
+  return {
+    name,
+    command: `svc pull ${name}`,
+    estimated_bytes: Math.round(sizeOf(entry)),
+    estimated_tokens_per_second: speed === null ? null : Math.round(speed),
+    good_at,
+  };
+}
+
+/** Two operations for each parameter and token, at the speed of the measured matrix product. */
+function speedOf({ parameters_billions }: CatalogueEntry, { gflops }: Machine): number | null {
+  return gflops === null ? null : gflops / (2 * parameters_billions);
+}
+
+function sizeOf(entry: CatalogueEntry): number {
+  return estimatedBytes(entry, entry.default_quantization);
+}
+
+/** Free bytes for the folder; null: not known. */
+export function freeBytesFor(folder: string): number | null {
+  try {
+    const { bavail, bsize } = statfsSync(existingAncestor(folder));
+    return bavail * bsize;
+  } catch {
+    return null;
+  }
+}
