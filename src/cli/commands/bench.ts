@@ -14,9 +14,11 @@ import { given } from '../../protocol/given.ts';
 import { receive } from '../asking/answer.ts';
 import type { LoadedModelHealth, StepsHealth } from '../../protocol/records.ts';
 import { jsonFlag, modelFlag, type Flags, type Run, type Spec } from '../spec.ts';
-import { count, facts } from '../terminal/format.ts';
+import { count } from '../terminal/format.ts';
+import { facts } from '../terminal/layout.ts';
 import { modelName } from '../machine/model-name.ts';
-import { printResult, say, sayProgress } from '../terminal/output.ts';
+import { say, sayProgress } from '../terminal/output.ts';
+import { printResult } from '../terminal/result.ts';
 
 const MOST_RUNS = 1000;
 const WORDS = 'time year people way day man thing woman life child world school state family student group'.split(' ');

@@ -13,10 +13,10 @@ import { suggest } from '../../protocol/suggest.ts';
 import { receive, requestOf, routeOf, isFull, sayRepeated, sayTruncated } from '../asking/answer.ts';
 import { answerFlags, modelFlag, routingFlags, systemFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { ensureServing } from '../machine/daemon.ts';
-import { table } from '../terminal/format.ts';
+import { definitions } from '../terminal/layout.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
 import { modelName } from '../machine/model-name.ts';
-import { report, say, sayMore } from '../terminal/output.ts';
+import { err, report, say, sayMore } from '../terminal/output.ts';
 import { openTurns, type Turns } from '../asking/turns.ts';
 import { AnswerWriter } from '../asking/writer.ts';
 
@@ -155,7 +155,7 @@ class Chat {
   async obey(command: string, argument: string): Promise<void> {
     switch (command) {
       case '/help':
-        sayMore(table(Object.entries(SLASH_COMMANDS)));
+        sayMore(definitions(Object.entries(SLASH_COMMANDS), err.tableColumns));
         return;
       case '/clear':
         this.#messages = [];

@@ -23,7 +23,9 @@ import { checkDisk, checkMemory, checkNode, checkUser } from './doctor/machine-c
 import { checkModels } from './doctor/model-checks.ts';
 import { checkApiKeys, checkProviders } from './doctor/provider-check.ts';
 import { checkSandbox } from './doctor/sandbox-check.ts';
-import { out, printResult, sayProgress } from '../terminal/output.ts';
+import { definitions } from '../terminal/layout.ts';
+import { out, sayProgress } from '../terminal/output.ts';
+import { printResult } from '../terminal/result.ts';
 
 export const spec = {
   summary: 'Check everything svc needs, and run a real kernel on every device',
@@ -84,21 +86,16 @@ async function examine(offline: boolean): Promise<DoctorCheck[]> {
 }
 
 function describe({ ok, checks }: DoctorRecord): string {
-  const nameWidth = Math.max(...checks.map((each) => each.name.length));
-  const lines = checks.flatMap((each) => {
-    const indent = ' '.repeat(nameWidth + 8);
-    const [first, ...more] = [each.value, each.detail].filter((part) => part !== null);
-    return [
-      `${mark(each.status)}  ${each.name.padEnd(nameWidth)}  ${first ?? ''}`.trimEnd(),
-      ...more.map((part) => indent + out.dim(part)),
-      ...(each.hint === null ? [] : [`${indent}hint: ${each.hint}`]),
-    ];
+  const rows = checks.flatMap((each) => {
+    const [first = '', ...more] = [each.value, each.detail].filter((part) => part !== null);
+    const below = [...more.map((part) => out.dim(part)), ...(each.hint === null ? [] : [`hint: ${each.hint}`])];
+    return [[mark(each.status), each.name, first], ...below.map((part) => ['', '', part])];
   });
   const count = checks.filter((each) => each.status === 'fail').length;
   const verdict = ok
     ? out.green('svc can work here.')
     : out.red(`${String(count)} of ${String(checks.length)} checks failed.`);
-  return [...lines, '', verdict].join('\n');
+  return [definitions(rows, out.tableColumns), '', verdict].join('\n');
 }
 
 function mark(status: DoctorCheck['status']): string {

@@ -4,7 +4,8 @@ import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { ensureDaemon } from '../machine/daemon.ts';
-import { printResult, say } from '../terminal/output.ts';
+import { say } from '../terminal/output.ts';
+import { printResult } from '../terminal/result.ts';
 
 export const spec = {
   summary: 'Start the daemon in the background',

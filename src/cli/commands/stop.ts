@@ -7,7 +7,8 @@ import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { isAlive as isSameProcess } from '../../process/process-identity.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
-import { printResult, say } from '../terminal/output.ts';
+import { say } from '../terminal/output.ts';
+import { printResult } from '../terminal/result.ts';
 
 /** Time after the drain for closing engines and listeners, and for the last log lines. */
 const CLOSING_MS = 10_000;

@@ -4,8 +4,10 @@ import { probeEngine } from '../../engine/probe.ts';
 import type { VersionRecord } from '../../protocol/records.ts';
 import { orElse } from '../../protocol/foreign-text.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
-import { facts, text } from '../terminal/format.ts';
-import { printResult } from '../terminal/output.ts';
+import { text } from '../terminal/format.ts';
+import { out } from '../terminal/output.ts';
+import { facts } from '../terminal/layout.ts';
+import { printResult } from '../terminal/result.ts';
 
 export const spec = {
   summary: 'Show the versions of svc, Node and the engine',
@@ -57,5 +59,5 @@ function describe({ version, commit: revision, node, platform, arch, addon }: Ve
   }
   if (addon.error !== null) rows.push(['error', addon.error]);
   if (addon.hint !== null) rows.push(['hint', addon.hint]);
-  return facts(rows);
+  return facts(rows, out.tableColumns);
 }

@@ -9,10 +9,15 @@ import { SvcError } from '../../protocol/errors.ts';
 
 type Stream = NodeJS.WriteStream;
 
+const LEAST_COLUMNS = 20;
+
 export interface Terminal {
   readonly isTerminal: boolean;
   readonly hasColour: boolean;
+  /** Width for text: that of COLUMNS or of the terminal, otherwise 80. */
   readonly columns: number;
+  /** Width for tables: without limit in a pipe, whose reader gets all of them. */
+  readonly tableColumns: number;
   dim(text: string): string;
   red(text: string): string;
   green(text: string): string;
@@ -41,12 +46,6 @@ export function writeDim(text: string): void {
 
 export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
-}
-
-/** Prints what a command has found or done: as JSON, or as text. */
-export function printResult(json: boolean, record: unknown, text: string): void {
-  if (json) printJson(record);
-  else print(text);
 }
 
 /** Prints one value of a JSON stream. */
@@ -169,19 +168,30 @@ export function setExitCode(code: number): void {
 
 function terminal(stream: Stream): Terminal {
   // Missing at run time if the stream is not a terminal.
-  const { isTTY = false, columns } = stream as { isTTY?: boolean; columns?: number };
+  const { isTTY = false } = stream as { isTTY?: boolean };
   const colour = wantsColour(isTTY);
   const paint = (open: number, close: number) => (text: string) =>
     colour ? `\u001b[${String(open)}m${text}\u001b[${String(close)}m` : text;
   return {
     isTerminal: isTTY,
     hasColour: colour,
-    columns: columns ?? (Number(variable('COLUMNS')) || 100),
+    get columns() {
+      return columnsOf(stream);
+    },
+    get tableColumns() {
+      return isTTY ? columnsOf(stream) : Infinity;
+    },
     dim: paint(2, 22),
     red: paint(31, 39),
     green: paint(32, 39),
     yellow: paint(33, 39),
   };
+}
+
+/** A terminal whose width is unknown has 0 columns; a stream that is none has none. */
+function columnsOf(stream: { readonly columns?: number }): number {
+  const wanted = [Number(variable('COLUMNS')), stream.columns ?? 0].find((columns) => columns > 0) ?? 80;
+  return Math.max(LEAST_COLUMNS, Math.floor(wanted));
 }
 
 function wantsColour(isTerminal: boolean): boolean {

@@ -1,8 +1,9 @@
 import { resolvePaths } from '../../../home/paths.ts';
 import { listSettings } from '../../../config/settings.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { table } from '../../terminal/format.ts';
-import { printResult } from '../../terminal/output.ts';
+import { table } from '../../terminal/layout.ts';
+import { out } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 import { shown } from './value.ts';
 
 export const spec = {
@@ -20,5 +21,5 @@ export const run: Run<typeof spec> = ({ origin, json }) => {
     ...(origin ? [setting.at ?? setting.origin] : []),
   ]);
   const titles = ['SETTING', 'VALUE', ...(origin ? ['ORIGIN'] : [])];
-  printResult(json, { file: configFile, settings }, table([titles, ...rows]));
+  printResult(json, { file: configFile, settings }, table([titles, ...rows], out.tableColumns));
 };

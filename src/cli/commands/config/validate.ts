@@ -3,7 +3,8 @@ import { resolvePaths } from '../../../home/paths.ts';
 import { existsSync } from 'node:fs';
 import { ERRORS, SvcError } from '../../../protocol/errors.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { out, printResult } from '../../terminal/output.ts';
+import { out } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 /** Problems in the environment have no line or column. */
 type Problem = ConfigProblem | { readonly line: null; readonly column: null; readonly message: string };

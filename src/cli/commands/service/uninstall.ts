@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { SvcError } from '../../../protocol/errors.ts';
 import { serviceManager } from '../../../service/manager.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { printResult } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 import { textOf } from './definition.ts';
 
 export const spec = {
