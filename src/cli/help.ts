@@ -63,12 +63,14 @@ function groupHelp(group: GroupName, specs: Entries, columns: number): string {
 
 function commandHelp(name: string, spec: Spec, columns: number): string {
   const flags = Object.entries(spec.flags).map(([flag, facts]) => [flagUsage(flag, facts), describeFlag(facts)]);
+  const hasTime = Object.values(spec.flags).some(({ kind }) => kind === 'duration');
   const usages = [name, ...aliasesOf(name)].map((each) => usageOf(each, spec));
   return sections([
     ['', wrap(spec.summary, columns)],
     ['Usage', usage(usages, columns)],
     ['', (spec.detail ?? []).map((paragraph) => wrap(paragraph, columns)).join('\n')],
     ['Flags', inset([...flags, ['-h, --help', 'show this help']], columns)],
+    ['', hasTime ? wrap('TIME is for example 500ms, 15s, 2m or 1h; a number alone is seconds.', columns) : ''],
     ['Examples', examples(spec.examples, columns)],
   ]);
 }

@@ -51,7 +51,7 @@ export const run: Run<typeof spec> = async (flags) => {
     chat.interrupt();
   });
   try {
-    if (turns.isTerminal) say(`talking with ${await chat.modelInUse()}; /help lists the commands, Ctrl-D leaves`);
+    if (turns.isTerminal) say(`chatting with ${await chat.modelInUse()}; /help lists the commands, Ctrl-D leaves`);
     await converse(chat, turns, turns.isTerminal);
   } finally {
     turns.close();
@@ -101,7 +101,10 @@ class Chat {
 
   async modelInUse(): Promise<string> {
     if (this.#model !== undefined) return this.#model;
-    if (routeOf(this.#flags) !== undefined && !this.#flags.local) return 'the default model of its provider';
+    if (routeOf(this.#flags) !== undefined && !this.#flags.local)
+      return this.#flags.provider === undefined
+        ? 'the default cloud provider'
+        : `the default model of ${this.#flags.provider}`;
     return (await this.#client.models()).find((model) => model.default)?.id ?? 'the default model';
   }
 
@@ -163,7 +166,7 @@ class Chat {
         return;
       case '/model':
         if (argument !== '') await this.#useModel(argument);
-        say(`talking with ${await this.modelInUse()}`);
+        say(`chatting with ${await this.modelInUse()}`);
         return;
       default: {
         const likely = suggest(command, ['/help', '/model', '/clear', '/exit']);

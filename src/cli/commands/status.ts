@@ -62,6 +62,7 @@ function stopped(paths: Paths): StatusRecord {
 function describe(status: StatusRecord, ready: ReadyRecord | null): string {
   const exit = status.last_exit;
   const rows: [string, string][] = [['state', paintState(status.state, ready)]];
+  if (status.state === 'STOPPING') rows.push(['', 'it drains: it is stopping, or a drain was requested']);
   for (const condition of ready?.conditions ?? []) {
     if (condition.status !== 'ok') rows.push(['', `${condition.name}: ${condition.reason}`]);
   }

@@ -58,6 +58,11 @@ export function say(message: string): void {
   process.stderr.write(`svc: ${message}\n`);
 }
 
+/** Prints what to do about a failure that is already on the screen. */
+export function sayHint(hint: string): void {
+  process.stderr.write(`${err.dim('hint:')} ${hint}\n`);
+}
+
 /** Prints lines that belong to a message, such as the end of a log. */
 export function sayMore(text: string): void {
   process.stderr.write(`${err.isTerminal ? harmless(text) : text}\n`);
@@ -139,7 +144,7 @@ export function report(thrown: unknown, json: boolean): number {
     process.stderr.write(`${JSON.stringify({ error: { code, message, hint } })}\n`);
   } else {
     process.stderr.write(`${err.red('svc:')} ${error.told}\n`);
-    if (error.hint !== undefined) process.stderr.write(`${err.dim('hint:')} ${error.hint}\n`);
+    if (error.hint !== undefined) sayHint(error.hint);
     if (error.code === 'INTERNAL' && error.cause instanceof Error)
       sayMore(err.dim(error.cause.stack ?? error.cause.message));
   }

@@ -6,6 +6,20 @@ import { out } from '../../terminal/output.ts';
 import { printResult } from '../../terminal/result.ts';
 import { shown } from './value.ts';
 
+/** Settings whose value svc finds itself where it is not set. */
+const AUTOMATIC: ReadonlySet<string> = new Set([
+  'models.dir',
+  'models.memory_budget_bytes',
+  'engine.context_length',
+  'engine.threads',
+  'engine.prompt_threads',
+  'engine.gpu_layers',
+  'engine.cache_type',
+  'engine.max_sequences',
+  'engine.prefix_disk_bytes',
+  'cloud.default_provider',
+]);
+
 export const spec = {
   summary: 'Show every setting',
   flags: { origin: { kind: 'switch', summary: 'also show where each value comes from' }, json: jsonFlag },
@@ -17,7 +31,7 @@ export const run: Run<typeof spec> = ({ origin, json }) => {
   const settings = listSettings({ configFile });
   const rows = settings.map((setting) => [
     setting.name,
-    shown(setting.value),
+    setting.value === null ? (AUTOMATIC.has(setting.name) ? '(automatic)' : '(none)') : shown(setting.value),
     ...(origin ? [setting.at ?? setting.origin] : []),
   ]);
   const titles = ['SETTING', 'VALUE', ...(origin ? ['ORIGIN'] : [])];

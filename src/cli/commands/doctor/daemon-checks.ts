@@ -91,7 +91,12 @@ export async function checkDaemon(paths: Paths): Promise<CheckedDaemon> {
     const isOther = status.version !== VERSION;
     if (isOther) troubles.push(`it has version ${status.version ?? 'unknown'}, this command ${VERSION}`);
     const verdict = !serves ? 'fail' : troubles.length > 0 ? 'warn' : 'ok';
-    const hint = verdict === 'ok' ? null : isOther ? 'restart it: svc stop && svc start' : 'see `svc logs`';
+    const hint =
+      verdict === 'ok'
+        ? null
+        : isOther
+          ? 'restart it: svc stop && svc start'
+          : 'correct the cause; `svc logs` has the details';
     return {
       status,
       runs: true,

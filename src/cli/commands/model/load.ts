@@ -12,7 +12,7 @@ export const spec = {
   arguments: [modelArgument],
   flags: {
     context: { kind: 'count', value: 'N', summary: 'minimum context length in tokens' },
-    'keep-alive': { kind: 'duration', value: 'TIME', summary: 'unload it when it was not used for this long' },
+    'keep-alive': { kind: 'duration', value: 'TIME', summary: 'unload it after this much idle time' },
     pin: { kind: 'switch', summary: 'never unload it to make room for other models' },
     json: jsonLinesFlag,
   },

@@ -37,7 +37,10 @@ export const run: Run<typeof spec> = async ({ modelfile, json }, { model }) => {
     say(`the memory of ${record.id} cannot be estimated: ${SvcError.from(error).message}`);
   }
   const file_sampling = await recommendedSampling(record.path).catch(() => ({}));
-  const text = [describe(record, file_sampling), ...(memory === null ? [] : ['', memoryTable(memory)])].join('\n');
+  const text = [
+    describe(record, file_sampling),
+    ...(memory === null ? [] : ['', 'Estimated memory:', memoryTable(memory)]),
+  ].join('\n');
   printResult(json, { ...record, file_sampling, memory }, text);
 };
 
@@ -73,7 +76,7 @@ function describe(model: ModelRecord, fileSampling: Partial<Sampling>): string {
       ['pid', String(loaded.pid)],
       ['device', loaded.device],
       ['loaded context', `${count(loaded.context_length)}${loaded.cache_type === 'q8_0' ? ' (q8_0 cache)' : ''}`],
-      ['memory', bytes(loaded.memory_bytes)],
+      ['memory', `${bytes(loaded.memory_bytes)} of weights, cache and buffers; svc ps shows all of its process`],
     );
   }
   return facts(rows, out.tableColumns);
