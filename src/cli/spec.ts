@@ -134,6 +134,10 @@ export const answerFlags = {
     summary: 'if the prompt does not fit in the context, drop its oldest turns and report how much',
   },
 } as const;
+export const rawFlag = {
+  kind: 'switch',
+  summary: 'print the answer as it is; otherwise its Markdown is rendered on a terminal with colour',
+} as const;
 /** Flags that choose what answers. */
 export const routingFlags = {
   'no-start': { kind: 'switch', summary: 'fail if no daemon is running, instead of starting one' },

@@ -11,14 +11,14 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateResult, Message } from '../../protocol/generate.ts';
 import { suggest } from '../../protocol/suggest.ts';
 import { receive, requestOf, routeOf, isFull, sayRepeated, sayTruncated } from '../asking/answer.ts';
-import { answerFlags, modelFlag, routingFlags, systemFlag, type Flags, type Run, type Spec } from '../spec.ts';
+import { answerFlags, modelFlag, rawFlag, routingFlags, systemFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { ensureServing } from '../machine/daemon.ts';
 import { definitions } from '../terminal/layout.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
 import { modelName } from '../machine/model-name.ts';
 import { err, report, say, sayMore } from '../terminal/output.ts';
 import { openTurns, type Turns } from '../asking/turns.ts';
-import { AnswerWriter } from '../asking/writer.ts';
+import { openWriter } from '../asking/writer.ts';
 
 const SLASH_COMMANDS = {
   '/help': 'show this help',
@@ -34,7 +34,7 @@ export const spec = {
     'On a terminal: Ctrl-C stops the answer, Ctrl-D or /exit leaves, /help lists the commands. From a pipe, every line is a turn.',
     'The conversation is kept in memory only.',
   ],
-  flags: { model: modelFlag, system: systemFlag, ...answerFlags, ...routingFlags },
+  flags: { model: modelFlag, system: systemFlag, raw: rawFlag, ...answerFlags, ...routingFlags },
   examples: ['svc chat', 'svc chat -m qwen -s "Answer briefly"', "printf 'Hello\\nAnd again\\n' | svc chat"],
 } as const satisfies Spec;
 
@@ -121,7 +121,7 @@ class Chat {
     const request = requestOf(this.#flags, this.#model, [...before, ...this.#messages, asked]);
     let result: GenerateResult;
     let text = '';
-    const writer = new AnswerWriter();
+    const writer = await openWriter(this.#flags.raw);
     const keep = (): void => {
       this.#messages.push(asked, { role: 'assistant', content: text });
     };

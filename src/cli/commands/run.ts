@@ -10,14 +10,14 @@ import type { ContentPart, GenerateRequest, GenerateResult, Message } from '../.
 import { given } from '../../protocol/given.ts';
 import { LIMITS } from '../../protocol/limits.ts';
 import { receive, requestOf, routeOf, isFull, sayRepeated, sayTruncated } from '../asking/answer.ts';
-import { answerFlags, modelFlag, routingFlags, systemFlag, type Flags, type Run, type Spec } from '../spec.ts';
+import { answerFlags, modelFlag, rawFlag, routingFlags, systemFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { ensureServing } from '../machine/daemon.ts';
 import type { FormatFile } from '../asking/format-file.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
 import { readMedia } from '../asking/media-files.ts';
 import { offeringPull } from '../asking/offer-pull.ts';
-import { exit, printJson, printJsonLine, say, write } from '../terminal/output.ts';
-import { AnswerWriter } from '../asking/writer.ts';
+import { exit, printJson, printJsonLine, say } from '../terminal/output.ts';
+import { openWriter, type AnswerWriter } from '../asking/writer.ts';
 import { hasInput, readInput, readPromptInput, type PromptInput } from '../asking/stdin.ts';
 
 const INTERRUPTED = 130;
@@ -37,6 +37,7 @@ export const spec = {
     model: modelFlag,
     system: systemFlag,
     json: { kind: 'switch', summary: 'print the whole answer as JSON, with route, usage and timings' },
+    raw: rawFlag,
     'no-stream': { kind: 'switch', summary: 'print the answer only when it is complete' },
     ...answerFlags,
     schema: {
@@ -121,12 +122,15 @@ export const run: Run<typeof spec> = async (flags, { prompt: argument, '-': dash
     await ensureKey(client, paths, flags);
   }
   const live = !flags.json && !flags['no-stream'];
-  const ask = (): Promise<GenerateResult> => answer(client, request, live, late);
+  // Constrained answers are data.
+  const isRaw = flags.raw || file !== null;
+  const ask = async (): Promise<GenerateResult> =>
+    await answer(client, request, live ? await openWriter(isRaw) : undefined, late);
   const result = await offeringPull(flags.model, flags.json, ask).catch((error: unknown) => {
     throw file?.blame(error) ?? error;
   });
   if (flags.json) printJson(result);
-  else if (flags['no-stream']) write(asLine(result.text));
+  else if (flags['no-stream']) await printWhole(result.text, isRaw);
   if (!flags.json) for (const call of result.tool_calls ?? []) printJsonLine(call);
   sayRepeated(result);
   if (isFull(result) && flags['max-tokens'] === undefined) {
@@ -197,7 +201,7 @@ function withPrompt(
 async function answer(
   client: Client,
   request: GenerateRequest,
-  live: boolean,
+  writer: AnswerWriter | undefined,
   late: AbortSignal | undefined,
 ): Promise<GenerateResult> {
   const controller = new AbortController();
@@ -206,7 +210,6 @@ async function answer(
     controller.abort();
   };
   process.on('SIGINT', onInterrupt);
-  const writer = live ? new AnswerWriter() : undefined;
   try {
     return await receive(client, request, {
       signal: late === undefined ? controller.signal : AbortSignal.any([controller.signal, late]),
@@ -221,8 +224,10 @@ async function answer(
   }
 }
 
-function asLine(text: string): string {
-  return text === '' || text.endsWith('\n') ? text : `${text}\n`;
+async function printWhole(text: string, raw: boolean): Promise<void> {
+  const writer = await openWriter(raw);
+  if (text !== '') writer.onText(text);
+  writer.end();
 }
 
 function statsOf({ model, provider, usage, timings }: GenerateResult): string {

@@ -39,6 +39,11 @@ export function write(text: string): void {
   process.stdout.write(out.isTerminal ? harmless(text) : text);
 }
 
+/** Writes what `render` makes of a model's text. Only its own escape sequences reach the terminal. */
+export function writeRendered(text: string, render: (harmless: string) => string): void {
+  process.stdout.write(render(harmless(text)));
+}
+
 /** Writes text of a model that is not its answer. */
 export function writeDim(text: string): void {
   process.stdout.write(out.dim(out.isTerminal ? harmless(text) : text));
@@ -175,8 +180,7 @@ function terminal(stream: Stream): Terminal {
   // Missing at run time if the stream is not a terminal.
   const { isTTY = false } = stream as { isTTY?: boolean };
   const colour = wantsColour(isTTY);
-  const paint = (open: number, close: number) => (text: string) =>
-    colour ? `\u001b[${String(open)}m${text}\u001b[${String(close)}m` : text;
+  const paint = (open: number, close: number) => (colour ? sgr(open, close) : (text: string) => text);
   return {
     isTerminal: isTTY,
     hasColour: colour,
@@ -197,6 +201,20 @@ function terminal(stream: Stream): Terminal {
 function columnsOf(stream: { readonly columns?: number }): number {
   const wanted = [Number(variable('COLUMNS')), stream.columns ?? 0].find((columns) => columns > 0) ?? 80;
   return Math.max(LEAST_COLUMNS, Math.floor(wanted));
+}
+
+/** Styles of rendered text, for a terminal that has them. */
+export const STYLES = {
+  bold: sgr(1, 22),
+  italic: sgr(3, 23),
+  strike: sgr(9, 29),
+  underline: sgr(4, 24),
+  code: sgr(36, 39),
+  dim: sgr(2, 22),
+} as const;
+
+function sgr(open: number, close: number): (text: string) => string {
+  return (text) => `\u001b[${String(open)}m${text}\u001b[${String(close)}m`;
 }
 
 function wantsColour(isTerminal: boolean): boolean {
