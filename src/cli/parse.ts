@@ -171,7 +171,12 @@ function valueOf(name: CommandName, flag: string, facts: Flag, given: readonly s
   if (given.length > 1) throw usage(`--${flag} may be given only once`, seeHelp(name));
   const value = given[0] ?? facts.default;
   if (value === undefined) return undefined;
-  const { expected, read } = facts.kind === 'choice' ? oneOf(facts.choices) : VALUES[facts.kind];
+  const { expected, read } =
+    facts.kind === 'choice'
+      ? oneOf(facts.choices)
+      : facts.kind === 'count'
+        ? countFrom(facts.least ?? 0)
+        : VALUES[facts.kind];
   const result = read(value);
   if (result === undefined) throw usage(`--${flag} must be ${expected}, not ${quote(value)}`, seeHelp(name));
   return result;
@@ -190,14 +195,17 @@ function oneOf(choices: readonly string[]): ValueKind {
   };
 }
 
-const VALUES: Readonly<Record<'string' | 'count' | 'number' | 'duration', ValueKind>> = {
+function countFrom(least: number): ValueKind {
+  return {
+    expected: `a whole number, ${String(least)} or more`,
+    read: (value) => (/^\d{1,15}$/.test(value) && Number(value) >= least ? Number(value) : undefined),
+  };
+}
+
+const VALUES: Readonly<Record<'string' | 'number' | 'duration', ValueKind>> = {
   string: {
     expected: 'a non-empty text',
     read: (value) => (value === '' ? undefined : value),
-  },
-  count: {
-    expected: 'a whole number, 0 or more',
-    read: (value) => (/^\d{1,15}$/.test(value) ? Number(value) : undefined),
   },
   number: {
     expected: 'a number',

@@ -29,6 +29,8 @@ interface Valued extends FlagFacts {
   readonly value: string;
   /** As typed on the command line. */
   readonly default?: string;
+  /** Lowest count; 0 by default. */
+  readonly least?: number;
 }
 interface Repeatable extends FlagFacts {
   readonly kind: 'strings';
@@ -113,7 +115,7 @@ export const modelFlag = {
 export const systemFlag = { kind: 'string', short: 's', value: 'TEXT', summary: 'the system message' } as const;
 /** Flags that say how an answer is generated. */
 export const answerFlags = {
-  'max-tokens': { kind: 'count', value: 'N', summary: 'stop after N tokens' },
+  'max-tokens': { kind: 'count', least: 1, value: 'N', summary: 'stop after N tokens' },
   temperature: { kind: 'number', value: 'X', summary: 'randomness; 0 always picks the most likely token' },
   'top-p': { kind: 'number', value: 'X', summary: 'keep the most likely tokens, up to this total probability' },
   'top-k': { kind: 'count', value: 'N', summary: 'keep the N most likely tokens; 0 keeps all' },
@@ -134,6 +136,10 @@ export const answerFlags = {
     kind: 'switch',
     summary: 'if the prompt does not fit in the context, drop its oldest turns and report how much',
   },
+} as const;
+export const rawFlag = {
+  kind: 'switch',
+  summary: 'print the answer as it is; otherwise its Markdown is rendered on a terminal with colour',
 } as const;
 /** Flags that choose what answers. */
 export const routingFlags = {

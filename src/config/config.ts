@@ -15,7 +15,9 @@ import * as v from 'valibot';
 import { readTextSync } from '../files/open-file.ts';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
+import { given } from '../protocol/given.ts';
 import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
+import { suggest } from '../protocol/suggest.ts';
 import { address, addressOf } from './address.ts';
 import { catalogue } from './catalogue.ts';
 import { variable, type Variable } from '../process/environment.ts';
@@ -25,6 +27,7 @@ import { OriginsSchema } from './origins.ts';
 import { PoliciesSchema } from './policy-settings.ts';
 import { ProvidersSchema } from './provider-settings.ts';
 import { flag, optionalSection, section, text, wholeNumber } from './schema.ts';
+import { keysAt, type Schema } from './schema-keys.ts';
 import { TracesSchema } from './traces-settings.ts';
 
 const CONFIG_FILE_BYTES = 1024 * 1024;
@@ -114,6 +117,8 @@ export interface ConfigProblem {
   readonly line: number;
   readonly column: number;
   readonly message: string;
+  /** A similar key, where one is probably mistyped. */
+  readonly likely?: string;
 }
 
 /** Loads the config. A missing file counts as empty. Throws CONFIG_INVALID. */
@@ -127,7 +132,7 @@ export function loadConfig(paths: Pick<Paths, 'configFile'>): Config {
       'CONFIG_INVALID',
       `${file}:${String(first.line)}:${String(first.column)}: ${first.message}${others}`,
       {
-        hint: `edit ${file}`,
+        hint: first.likely === undefined ? `edit ${file}` : `did you mean "${first.likely}"? edit ${file}`,
       },
     );
   }
@@ -142,14 +147,18 @@ export function parseConfig(source: string): { config: Config; problems: ConfigP
   const errors: ParseError[] = [];
   const root = parseTree(source, errors, { allowTrailingComma: true, allowEmptyContent: true });
   if (errors.length > 0) {
-    return { config: defaults, problems: errors.map((error) => place(error.offset, syntaxMessage(error))) };
+    // One mistake can make the parser report several; the first has the right place.
+    return { config: defaults, problems: errors.slice(0, 1).map((error) => place(error.offset, syntaxMessage(error))) };
   }
   if (root === undefined) return { config: defaults, problems: [] };
 
   const result = v.safeParse(ConfigSchema, getNodeValue(root));
   const problems = [
     ...repeatedKeys(root).map(({ offset, value }) => place(offset, `duplicate key "${String(value)}"`)),
-    ...(result.issues ?? []).map((issue) => place(...locate(root, issue))),
+    ...(result.issues ?? []).map((issue) => ({
+      ...place(...locate(root, issue)),
+      ...given({ likely: likelyKey(issue) }),
+    })),
   ];
   if (result.success) {
     const wrong = [...unknownProviders(root, result.output), ...wrongNames(root, result.output)];
@@ -209,6 +218,13 @@ function locate(root: Node, issue: v.BaseIssue<unknown>): [offset: number, messa
   // A required key that is absent is shown at its object.
   const place = node ?? findNodeAtLocation(root, keys.slice(0, -1));
   return [place?.offset ?? root.offset, `${name} ${issue.message}`];
+}
+
+function likelyKey(issue: v.BaseIssue<unknown>): string | undefined {
+  if (issue.type !== 'strict_object' || issue.expected !== 'never') return undefined;
+  const keys = (issue.path ?? []).map((item) => String(item.key));
+  const likely = suggest(keys.at(-1) ?? '', keysAt(ConfigSchema as Schema, keys.slice(0, -1)));
+  return likely && [...keys.slice(0, -1), likely].join('.');
 }
 
 function unknownKey([section, provider, key]: readonly (string | number)[], name: string): string {

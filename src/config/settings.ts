@@ -22,6 +22,7 @@ import {
   type ConfigProblem,
 } from './config.ts';
 import { isSettingOfModels } from './model-settings.ts';
+import { partOf, type Schema } from './schema-keys.ts';
 import { withFileLock } from '../files/file-lock.ts';
 import type { Paths } from '../home/paths.ts';
 
@@ -166,14 +167,21 @@ export async function setSetting(paths: Pick<Paths, 'configFile'>, name: string,
     if (fits === undefined) {
       // Report the error of the JSON value: a list with a wrong entry must not be reported as "must be a list".
       const [{ message } = { message: '' }] = attempts[0]?.problems.filter(isAt) ?? [];
-      throw new SvcError('INVALID_REQUEST', message.replaceAll('"', ''), {
-        hint: `see ${name} in docs/configuration.md; a list is written as '["a", "b"]'`,
-      });
+      throw new SvcError('INVALID_REQUEST', message.replaceAll('"', ''), { hint: exampleOf(name, message) });
     }
     const [elsewhere] = fits.problems;
     if (elsewhere !== undefined) throw wrongFile(paths.configFile, elsewhere);
     return { text: fits.text, result: fits.value };
   });
+}
+
+/** Returns a command that sets the setting, from its default or, for a list, its form. */
+function exampleOf(name: string, message: string): string {
+  if (message.includes('must be a list')) return `for example: svc config set ${name} '["a", "b"]'`;
+  const value = pathOf(name).reduce<unknown>((inner, key) => (inner as Container)?.[key], parseConfig('').config);
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+    ? `for example: svc config set ${name} ${String(value)}`
+    : `see ${name} in docs/configuration.md`;
 }
 
 /** A change of one setting or section; the value undefined removes it. */
@@ -258,17 +266,6 @@ function asSvcError(file: string, error: unknown): unknown {
   });
 }
 
-/** The part of a valibot schema that leads to its keys. */
-interface Schema {
-  readonly entries?: Readonly<Record<string, Schema>>;
-  readonly pipe?: readonly Schema[];
-  readonly wrapped?: Schema;
-  /** Schema of a record's values. */
-  readonly value?: Schema;
-  /** Schema of the values under user-chosen keys, beside `entries`. */
-  readonly rest?: Schema;
-}
-
 /** `anyName`: placeholder for user-chosen names. */
 function leavesOf(schema: Schema, path: readonly string[], config: unknown, anyName?: string): string[] {
   const below = (key: string, inner: Schema): string[] =>
@@ -286,15 +283,4 @@ function leavesOf(schema: Schema, path: readonly string[], config: unknown, anyN
   if (value === undefined || partOf(value, 'entries') === undefined) return [path.join('.')];
   const names = anyName === undefined ? Object.keys((config as Container) ?? {}) : [anyName];
   return names.flatMap((name) => below(name, value));
-}
-
-function partOf<Part extends 'entries' | 'value' | 'rest'>(schema: Schema, part: Part): Schema[Part] | undefined {
-  const found = schema[part];
-  // In a literal or a bound this field has a plain value, not a schema.
-  if (typeof found === 'object') return found;
-  const inner = [schema.wrapped, ...(schema.pipe ?? [])];
-  return inner
-    .filter((each) => each !== undefined && each !== schema)
-    .map((each) => (each === undefined ? undefined : partOf(each, part)))
-    .find((each) => each !== undefined);
 }

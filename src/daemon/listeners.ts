@@ -2,6 +2,7 @@
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { BlockList, isIPv6, type AddressInfo, type ListenOptions, type Server } from 'node:net';
+import { holderOfPort } from '../process/port-holder.ts';
 import { SvcError } from '../protocol/errors.ts';
 
 export type ListenerName = 'http' | 'grpc' | 'ollama';
@@ -21,7 +22,7 @@ const WORDS: Readonly<Record<ListenerName, Words>> = {
   ollama: {
     setting: 'ollama.listen',
     local: 'svc config set ollama.listen 127.0.0.1:11434',
-    port: 'ollama.listen in the config, or stop that program: 11434 is the port of Ollama itself',
+    port: 'svc config set ollama.listen 127.0.0.1:11435, or stop that program: 11434 is the port of Ollama itself',
   },
 };
 
@@ -29,7 +30,7 @@ function wordsOf(section: string, variable: string, port: number): Words {
   return {
     setting: `${section}.host`,
     local: `${variable}=127.0.0.1:${String(port)} svc start`,
-    port: `${section}.port in the config, or ${variable}=127.0.0.1:0 for any free one`,
+    port: `svc config set ${section}.port ${String(port + 10)}`,
   };
 }
 
@@ -115,8 +116,9 @@ function cannotBind(error: unknown, name: ListenerName, address: string): SvcErr
       : code === 'EACCES'
         ? `no permission to listen on ${address}`
         : `cannot listen on ${address}: ${message}`;
+  const holder = code === 'EADDRINUSE' ? holderOfPort(Number(address.slice(address.lastIndexOf(':') + 1))) : undefined;
   return new SvcError('CONFIG_INVALID', what, {
-    hint: `choose another port: ${WORDS[name].port}`,
+    hint: `${holder === undefined ? '' : `it is ${holder}; `}choose another port: ${WORDS[name].port}`,
     cause: error,
   });
 }

@@ -47,7 +47,7 @@ export const VARIABLES = {
   NO_COLOR: 'set and not empty: no colour',
   FORCE_COLOR: 'set and neither empty nor 0: colour even without a terminal',
   TERM: 'the terminal; `dumb` means no colour and no animation',
-  COLUMNS: 'width of the terminal, if it cannot be queried',
+  COLUMNS: 'width of text on a terminal, instead of its own',
 } as const;
 
 export type Variable = keyof typeof VARIABLES;

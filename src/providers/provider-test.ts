@@ -30,7 +30,7 @@ export async function* testProvider(
       step: 'key',
       status: 'fail',
       endpoint: null,
-      detail: credential.source === 'env' ? `nothing in ${String(credential.name)}` : 'there is none',
+      detail: credential.source === 'env' ? `missing: ${String(credential.name)} is not set` : 'missing',
       latency_ms: null,
       code: 'PROVIDER_AUTH',
     };

@@ -50,7 +50,7 @@ test('every command is one that svc has, with flags and settings that it has', (
         // A command that is only mentioned has no arguments.
         if (rest.length === 0 && needed > 0) return;
         const [first] = Object.values(parse(name, SPECS[name], rest).args);
-        if (name.startsWith('config ') && first !== undefined) checkSettingName(first);
+        if (name.startsWith('config ') && typeof first === 'string') checkSettingName(first);
       };
       try {
         dispatch(wordsOf(line), { version: () => undefined, help: () => undefined, command: check });

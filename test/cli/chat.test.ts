@@ -79,7 +79,7 @@ test('from a pipe every line is a turn, sent with the conversation so far', asyn
   const result = await chat('Hello\n\nAnd again');
   assert.is(result.code, 0, result.stderr);
   assert.is(lines(result.stdout), lines(`${first}\n${second}\n`));
-  assert.not.match(result.stderr, />>>|talking with/);
+  assert.not.match(result.stderr, />>>|chatting with/);
   const cleared = await chat('Hello\n/clear\nHello\n');
   assert.is(lines(cleared.stdout), lines(`${first}\n${first}\n`));
 });
@@ -111,7 +111,7 @@ test('/model switches the model; an unknown model is refused', async ({ chat, ho
   const path = join(MODELS, 'tiny-llama.gguf');
   assert.is((await svc(['model', 'add', path, '--name', 'other'], { home })).code, 0);
   const result = await chat('Hello\n/model other\nHello\n');
-  assert.match(result.stderr, /^svc: talking with other$/m);
+  assert.match(result.stderr, /^svc: chatting with other$/m);
   assert.is(result.code, 0, result.stderr);
   const none = await chat('/model othr\n');
   assert.is(none.code, 1);
@@ -150,7 +150,7 @@ test('Ctrl-C ends a piped chat that waits for input', async ({ home }) => {
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
   const end = once(child, 'close');
   child.stdin.write('/model\n');
-  await waitFor('its answer', () => stderr.includes('talking with'));
+  await waitFor('its answer', () => stderr.includes('chatting with'));
   child.kill('SIGINT');
   assert.is((await end)[0], 130, stderr);
 });
@@ -159,7 +159,7 @@ const atKeyboard = unless(NO_TERMINAL, test);
 
 atKeyboard('on a terminal: Ctrl-C stops the answer but not the chat, Ctrl-D leaves', async ({ terminal, client }) => {
   const chat = terminal('-m', LONG, '--temperature', '0');
-  await chat.shows(/talking with .*tiny-gemma[^]*>>> $/);
+  await chat.shows(/chatting with .*tiny-gemma[^]*>>> $/);
   chat.type(`Count the sheep${KEYS.enter}`);
   await chat.shows(/sheep\n[^]*\S{3}/);
   const held = await holdEngines(client);
@@ -188,7 +188,7 @@ atKeyboard('on a terminal: Ctrl-C stops the answer but not the chat, Ctrl-D leav
 
 atKeyboard('on a terminal: errors are printed, the chat continues, and /exit leaves', async ({ terminal }) => {
   const chat = terminal(...STEADY);
-  await chat.shows(/talking with random[^]*>>> $/);
+  await chat.shows(/chatting with random[^]*>>> $/);
   chat.type(`/modle x${KEYS.enter}`);
   await chat.shows(/unknown command \/modle\nhint: did you mean \/model[^]*>>> $/);
   chat.clear();

@@ -51,7 +51,7 @@ test('show lists every setting and its source', async ({ write, file, run, with:
   assert.match(text, /^http\.host +::1 +SVC_HTTP_ADDR$/m);
   assert.match(text, /^http\.port +9 +SVC_HTTP_ADDR$/m);
   assert.match(text, /^log\.level +warn +\S+config\.json:3:21$/m);
-  assert.match(text, /^engine\.threads +null +default$/m);
+  assert.match(text, /^engine\.threads +\(automatic\) +default$/m);
   assert.not.match((await run('show')).stdout, / default$|config\.json/m);
 });
 
@@ -159,7 +159,7 @@ test('validate reports every problem with line and column', async ({ run, write,
   const result = await run('validate');
   assert.is(result.code, 78);
   const lines = result.stdout.trimEnd().split('\n');
-  assert.is(lines[0], `${file}:2:3: unknown key "htp"`);
+  assert.is(lines[0], `${file}:2:3: unknown key "htp"; did you mean "http"?`);
   assert.ok(lines.includes(`${file}:4:3: duplicate key "http"`), result.stdout);
   const { code, stdout } = await runWith({ SVC_HTTP_ADDR: 'nowhere' }, 'validate', '--json');
   assert.is(code, 78);

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { bytes, duration, facts, short, table, wrap } from '../../src/cli/terminal/format.ts';
+import { bytes, duration, short } from '../../src/cli/terminal/format.ts';
 import { suggest } from '../../src/protocol/suggest.ts';
 
 test('sizes', () => {
@@ -27,35 +27,6 @@ test('durations show their two largest units', () => {
   assert.is(duration(3600), '1h');
   assert.is(duration(3605), '1h');
   assert.is(duration(273_900), '3d 4h');
-});
-
-test('columns are aligned, and colour codes take no width', () => {
-  assert.is(
-    table([
-      ['a', 'bb', 'c'],
-      ['aaa', 'b', ''],
-    ]),
-    'a    bb  c\naaa  b',
-  );
-  assert.is(
-    table([
-      ['\u001b[32mok\u001b[39m', 'x'],
-      ['fail', 'y'],
-    ]),
-    '\u001b[32mok\u001b[39m    x\nfail  y',
-  );
-  assert.is(
-    facts([
-      ['pid', '7'],
-      ['', 'more'],
-    ]),
-    'pid:  7\n      more',
-  );
-});
-
-test('paragraphs are wrapped between words', () => {
-  assert.is(wrap('one two three', 7), 'one two\nthree');
-  assert.is(wrap('unbreakable', 3), 'unbreakable');
 });
 
 test('suggest returns a similar name, or nothing', () => {

@@ -9,6 +9,8 @@ import { describeFlag, flagUsage, help, usageOf } from '../../src/cli/help.ts';
 import type { Topic } from '../../src/cli/parse.ts';
 
 const commands = Object.entries(await loadSpecs());
+/** The help on lines without an end. */
+const helpOf = (topic: Topic): Promise<string> => help(topic, Infinity);
 const docs = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8');
 const sections = new Map(
   docs
@@ -18,19 +20,19 @@ const sections = new Map(
 );
 
 test('the overview lists every command, and the help of a group lists its commands', async () => {
-  const overview = await help(undefined, 100);
+  const overview = await helpOf(undefined);
   for (const [name, command] of commands) {
     assert.ok(overview.includes(`  ${name}`) && overview.includes(command.summary), name);
     const [group] = name.split(' ');
     if (name.includes(' '))
-      assert.ok((await help(group as Topic, 100)).includes(command.summary), `svc ${String(group)} lacks ${name}`);
+      assert.ok((await helpOf(group as Topic)).includes(command.summary), `svc ${String(group)} lacks ${name}`);
   }
-  assert.not.match(await help('provider', 100), /model (add|load)/);
+  assert.not.match(await helpOf('provider'), /model (add|load)/);
 });
 
 test('the help of a command has its usage, flags, defaults and examples', async () => {
   for (const [name, command] of commands) {
-    const text = await help(name as Topic, 100);
+    const text = await helpOf(name as Topic);
     assert.ok(text.includes(usageOf(name, command)), name);
     for (const [flag, facts] of Object.entries(command.flags)) {
       assert.ok(text.includes(flagUsage(flag, facts)) && text.includes(describeFlag(facts)), `${name} ${flag}`);
@@ -41,10 +43,10 @@ test('the help of a command has its usage, flags, defaults and examples', async 
 });
 
 test('short forms are in the overview, in the help of their commands and in docs/cli.md', async () => {
-  const overview = await help(undefined, 100);
+  const overview = await helpOf(undefined);
   for (const [alias, name] of Object.entries(ALIASES)) {
     assert.match(overview, new RegExp(`^  svc ${alias} +svc ${name}$`, 'm'));
-    assert.ok((await help(name, 100)).includes(`  svc ${alias} `), alias);
+    assert.ok((await helpOf(name)).includes(`  svc ${alias} `), alias);
     assert.match(docs, new RegExp(`^\\| .*\`svc ${alias}\`.* \\| \`svc ${name}\` \\|$`, 'm'));
     assert.not.ok(Object.hasOwn(GROUPS, alias) || isCommand(alias), `${alias} is a command`);
   }

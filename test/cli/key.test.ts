@@ -62,7 +62,7 @@ test('limits are set at once, and shown', async ({ run }) => {
   const days = (Date.parse(String(expires_at)) - Date.parse(String(created_at))) / 86_400_000;
   assert.ok(Math.abs(days - 30) < 0.01, String(days));
   const table = (await run('key', 'list')).stdout;
-  assert.match(table, /guest +inference +tiny, openai\/gpt-5, smart +1,?000 +20,?000 +/);
+  assert.match(table, /guest +inference +\S+ +1,?000 +20,?000 +\S+ +tiny, openai\/gpt-5, smart/);
 
   for (const wrong of [
     ['--models', 'a,,b'],

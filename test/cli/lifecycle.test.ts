@@ -53,7 +53,7 @@ test('a daemon that crashes during startup: start reports how it ended and its l
   const env = { NODE_OPTIONS: `--require ${plant}` };
   const result = await svc(['start', '--timeout', '150s'], { home, env });
   assert.is(result.code, 1);
-  assert.match(result.stderr, 'the last lines of the daemon:');
+  assert.match(result.stderr, 'last log lines:');
   assert.match(result.stderr, /started .*mode=background/);
   assert.match(result.stderr, 'svc: the daemon ended as it started (signal SIGABRT)');
   // Without the fault it starts, despite the files that the crash left.

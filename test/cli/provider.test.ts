@@ -351,7 +351,7 @@ unless(NO_TERMINAL, test)(
     await run('start', '--timeout', '150s');
     const ask = async (keep: string): Promise<string> => {
       const asking = terminal('run', '--provider', 'mine', 'Hi');
-      await asking.shows('key of mine');
+      await asking.shows('mine API key');
       asking.type(`${KEY}${KEYS.enter}`);
       await asking.shows('[y/N]');
       asking.type(`${keep}${KEYS.enter}`);
@@ -368,7 +368,7 @@ unless(NO_TERMINAL, test)(
 
     await run('config', 'unset', 'providers.mine.api_key_env');
     const setting = terminal('provider', 'set', 'mine', '--api-key-stdin');
-    await setting.shows('key of mine');
+    await setting.shows('mine API key');
     setting.type(`${KEY}${KEYS.enter}`);
     assert.is(await setting.end(), 0, setting.screen);
     assert.not.ok(setting.screen.includes(KEY));

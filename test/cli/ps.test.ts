@@ -51,8 +51,8 @@ test('lists each model with its process, device and load', async ({ home }) => {
   assert.type(model['device'], 'string');
   process.kill(model['pid'] as number, 0);
   const { stdout } = await svc(['ps'], { home });
-  assert.match(stdout, /^MODEL +STATE +PID +DEVICE +MEMORY +CONTEXT +ACTIVE +WAITING +CELLS +TOKENS\/S +EXPIRES\n/);
-  assert.match(stdout, new RegExp(`^builtin +loaded +${String(model['pid'])} +\\S+ +[\\d.]+ MB .* never$`, 'm'));
+  assert.match(stdout, /^MODEL +STATE +MEMORY +CONTEXT +EXPIRES +ACTIVE +WAITING +TOKENS\/S +DEVICE +CELLS +PID\n/);
+  assert.match(stdout, new RegExp(`^builtin +loaded +[\\d.]+ MB +\\S+ +never .* ${String(model['pid'])}$`, 'm'));
   assert.is((await svc(['model', 'unload', 'builtin'], { home })).code, 0);
   assert.is((await svc(['ps'], { home })).stdout, 'no model is in memory\n');
 });

@@ -59,7 +59,7 @@ const atKeyboard = unless(NO_TERMINAL, test);
 
 atKeyboard('svc run dims the reasoning on a terminal', async () => {
   const { text, reasoning = '' } = await result();
-  const terminal = onTerminal('run', ...STEADY, ...MINIMAL, 'How many?');
+  const terminal = onTerminal('run', '--raw', ...STEADY, ...MINIMAL, 'How many?');
   assert.is(await terminal.end(), 0);
   const { dimmed, plain } = partsOf(terminal.raw);
   assert.is(dimmed, shown(reasoning));
@@ -68,7 +68,7 @@ atKeyboard('svc run dims the reasoning on a terminal', async () => {
 
 atKeyboard('svc chat dims it, too', async () => {
   const { text, reasoning = '' } = await result();
-  const terminal = onTerminal('chat', ...STEADY, ...MINIMAL);
+  const terminal = onTerminal('chat', '--raw', ...STEADY, ...MINIMAL);
   await terminal.shows(/>>> $/);
   terminal.type(`How many?${KEYS.enter}`);
   await terminal.shows(/How many\?\n[^]*\n>>> $/);

@@ -25,9 +25,11 @@ export class Terminal {
   readonly #end: Promise<number | null>;
   #screen = '';
 
-  constructor(command: readonly string[], env: Readonly<Record<string, string | undefined>>) {
+  /** @param columns width of the terminal, which is otherwise unknown. */
+  constructor(command: readonly string[], env: Readonly<Record<string, string | undefined>>, columns?: number) {
     const quoted = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
-    this.#child = spawn('script', ['--quiet', '--return', '--flush', '--command', quoted, '/dev/null'], {
+    const sized = columns === undefined ? quoted : `stty cols ${String(columns)}; exec ${quoted}`;
+    this.#child = spawn('script', ['--quiet', '--return', '--flush', '--command', sized, '/dev/null'], {
       cwd: ROOT,
       env: childEnvironment({ TERM: 'xterm', NO_COLOR: '1', SHELL: '/bin/sh', ...env }),
       stdio: ['pipe', 'pipe', 'inherit'],

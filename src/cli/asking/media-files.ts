@@ -1,5 +1,6 @@
 /** Reads images and sounds for a prompt. The type of a file is detected from its first bytes, not from its name. */
 import { open } from 'node:fs/promises';
+import { whyOf } from '../../files/why.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ContentPart } from '../../protocol/generate.ts';
 import { LIMITS } from '../../protocol/limits.ts';
@@ -50,7 +51,6 @@ async function readAtMost(path: string, limit: number): Promise<Buffer> {
     }
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    const { code = 'no reason given' } = error as NodeJS.ErrnoException;
-    throw new SvcError('INPUT_INVALID', `cannot read ${path}: ${code}`, { cause: error });
+    throw new SvcError('INPUT_INVALID', `cannot read ${path}: ${whyOf(error)}`, { cause: error });
   }
 }

@@ -47,7 +47,7 @@ function recordHere(name: string | undefined): ProviderRecord | undefined {
 
 async function askForKey(record: ProviderRecord, client: ControlClient, paths: Paths): Promise<void> {
   const { name } = record;
-  const typed = await askSecret(`API key of ${titleOf(name)} (input is hidden)`);
+  const typed = await askSecret(`${titleOf(name)} API key (hidden)`);
   if (typed === undefined || typed.trim() === '') {
     throw new SvcError('PROVIDER_AUTH', `there is no key for ${name}`, { hint: keyHint(record) });
   }

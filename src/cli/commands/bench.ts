@@ -14,9 +14,11 @@ import { given } from '../../protocol/given.ts';
 import { receive } from '../asking/answer.ts';
 import type { LoadedModelHealth, StepsHealth } from '../../protocol/records.ts';
 import { jsonFlag, modelFlag, type Flags, type Run, type Spec } from '../spec.ts';
-import { count, facts } from '../terminal/format.ts';
+import { text } from '../terminal/format.ts';
+import { facts } from '../terminal/layout.ts';
 import { modelName } from '../machine/model-name.ts';
-import { printResult, say, sayProgress } from '../terminal/output.ts';
+import { out, say, sayProgress } from '../terminal/output.ts';
+import { printResult } from '../terminal/result.ts';
 
 const MOST_RUNS = 1000;
 const WORDS = 'time year people way day man thing woman life child world school state family student group'.split(' ');
@@ -31,17 +33,22 @@ export const spec = {
   ],
   flags: {
     model: modelFlag,
-    runs: { kind: 'count', value: 'N', default: '5', summary: 'number of measured runs' },
-    'prompt-tokens': { kind: 'count', value: 'N', default: '512', summary: 'approximate prompt length in tokens' },
-    'max-tokens': { kind: 'count', value: 'N', default: '128', summary: 'maximum answer length in tokens' },
+    runs: { kind: 'count', least: 1, value: 'N', default: '5', summary: 'number of measured runs' },
+    'prompt-tokens': {
+      kind: 'count',
+      least: 1,
+      value: 'N',
+      default: '512',
+      summary: 'approximate prompt length in tokens',
+    },
+    'max-tokens': { kind: 'count', least: 1, value: 'N', default: '128', summary: 'maximum answer length in tokens' },
     json: jsonFlag,
   },
   examples: ['svc bench', 'svc bench -m qwen --prompt-tokens 4000 --runs 3', 'svc bench --json'],
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = async (flags) => {
-  if (flags.runs < 1 || flags.runs > MOST_RUNS)
-    throw new SvcError('INVALID_REQUEST', `--runs must be from 1 to ${MOST_RUNS}`);
+  if (flags.runs > MOST_RUNS) throw new SvcError('INVALID_REQUEST', `--runs must be at most ${MOST_RUNS}`);
   const client = new Client();
   const { queue, models } = await client.health();
   if (queue.active > 0) say('other requests are running in the daemon: the figures will include their load');
@@ -149,28 +156,21 @@ function figure(values: readonly (number | null)[]): Figure {
 const toTenths = (value: number): number => Math.round(value * 10) / 10;
 
 function describe(record: BenchRecord): string {
-  const shown = (value: Figure, unit: string): string =>
-    value === null ? '-' : `${value.median} ${unit} (${value.min} to ${value.max})`;
-  return facts([
-    ['model', `${record.model} (${record.provider})`],
-    ['runs', String(record.runs)],
-    ['prompt', shown(record.input_tokens, 'tokens')],
-    ['answer', shown(record.output_tokens, 'tokens')],
-    ['first token', shown(record.ttft_ms, 'ms')],
-    ['prefill', shown(record.prefill_tokens_per_second, 'tokens/s')],
-    ['decode', shown(record.decode_tokens_per_second, 'tokens/s')],
-    ...(record.steps === null ? [] : describeSteps(record.steps)),
-  ]);
-}
-
-function describeSteps(steps: Steps): [string, string][] {
-  const { threads, prompt_tokens: computed, cached_tokens: cached } = steps;
-  const cells = `${count(steps.kv_cells_used)} used, ${count(steps.kv_cells_cached)} cached of ${count(steps.kv_cells_total)}`;
-  return [
-    ['steps', `${steps.count} of ${steps.rows_per_step} rows, on ${threads} thread${threads === 1 ? '' : 's'}`],
-    ['tokens', `${computed} prompt tokens computed, ${cached} from the cache, ${steps.generated_tokens} generated`],
-    ['step time', `${steps.predicted_ms} ms predicted, ${steps.spent_ms} ms spent`],
-    ['cells', `${cells}; ${steps.evicted_cells} evicted, ${count(steps.kv_tokens_swapped)} tokens swapped out`],
-    ['preemptions', String(steps.preemptions)],
-  ];
+  const shown = (value: Figure, unit: string): string => {
+    if (value === null) return text(null);
+    const range = value.min === value.max ? '' : ` (${value.min} to ${value.max})`;
+    return `${value.median} ${unit}${range}`;
+  };
+  return facts(
+    [
+      ['model', `${record.model} (${record.provider})`],
+      ['runs', String(record.runs)],
+      ['prompt', shown(record.input_tokens, 'tokens')],
+      ['answer', shown(record.output_tokens, 'tokens')],
+      ['first token', `after ${shown(record.ttft_ms, 'ms')}`],
+      ['reads', shown(record.prefill_tokens_per_second, 'prompt tokens/s')],
+      ['writes', shown(record.decode_tokens_per_second, 'tokens/s')],
+    ],
+    out.tableColumns,
+  );
 }

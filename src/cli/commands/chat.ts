@@ -11,15 +11,15 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateResult, Message } from '../../protocol/generate.ts';
 import { suggest } from '../../protocol/suggest.ts';
 import { receive, requestOf, routeOf, isFull, sayRepeated, sayTruncated } from '../asking/answer.ts';
-import { answerFlags, modelFlag, routingFlags, systemFlag, type Flags, type Run, type Spec } from '../spec.ts';
+import { answerFlags, modelFlag, rawFlag, routingFlags, systemFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { ensureServing } from '../machine/daemon.ts';
-import { table } from '../terminal/format.ts';
+import { definitions } from '../terminal/layout.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
 import { KeptConversation, openHistory } from '../machine/history.ts';
 import { modelName } from '../machine/model-name.ts';
-import { report, say, sayMore } from '../terminal/output.ts';
+import { err, report, say, sayMore } from '../terminal/output.ts';
 import { openTurns, type Turns } from '../asking/turns.ts';
-import { AnswerWriter } from '../asking/writer.ts';
+import { openWriter } from '../asking/writer.ts';
 
 const SLASH_COMMANDS = {
   '/help': 'show this help',
@@ -35,7 +35,7 @@ export const spec = {
     'On a terminal: Ctrl-C stops the answer, Ctrl-D or /exit leaves, /help lists the commands. From a pipe, every line is a turn.',
     'The conversation is kept in memory only, unless history.enabled is set.',
   ],
-  flags: { model: modelFlag, system: systemFlag, ...answerFlags, ...routingFlags },
+  flags: { model: modelFlag, system: systemFlag, raw: rawFlag, ...answerFlags, ...routingFlags },
   examples: ['svc chat', 'svc chat -m qwen -s "Answer briefly"', "printf 'Hello\\nAnd again\\n' | svc chat"],
 } as const satisfies Spec;
 
@@ -52,7 +52,7 @@ export const run: Run<typeof spec> = async (flags) => {
     chat.interrupt();
   });
   try {
-    if (turns.isTerminal) say(`talking with ${await chat.modelInUse()}; /help lists the commands, Ctrl-D leaves`);
+    if (turns.isTerminal) say(`chatting with ${await chat.modelInUse()}; /help lists the commands, Ctrl-D leaves`);
     await converse(chat, turns, turns.isTerminal);
   } finally {
     turns.close();
@@ -104,7 +104,10 @@ class Chat {
 
   async modelInUse(): Promise<string> {
     if (this.#model !== undefined) return this.#model;
-    if (routeOf(this.#flags) !== undefined && !this.#flags.local) return 'the default model of its provider';
+    if (routeOf(this.#flags) !== undefined && !this.#flags.local)
+      return this.#flags.provider === undefined
+        ? 'the default cloud provider'
+        : `the default model of ${this.#flags.provider}`;
     return (await this.#client.models()).find((model) => model.default)?.id ?? 'the default model';
   }
 
@@ -121,7 +124,7 @@ class Chat {
     const request = requestOf(this.#flags, this.#model, [...before, ...this.#messages, asked]);
     let result: GenerateResult;
     let text = '';
-    const writer = new AnswerWriter();
+    const writer = await openWriter(this.#flags.raw);
     const keep = async (answered: GenerateResult | null): Promise<void> => {
       this.#messages.push(asked, { role: 'assistant', content: text });
       await this.#kept.keep([...before, ...this.#messages], answered);
@@ -159,7 +162,7 @@ class Chat {
   async obey(command: string, argument: string): Promise<void> {
     switch (command) {
       case '/help':
-        sayMore(table(Object.entries(SLASH_COMMANDS)));
+        sayMore(definitions(Object.entries(SLASH_COMMANDS), err.tableColumns));
         return;
       case '/clear':
         this.#messages = [];
@@ -168,7 +171,7 @@ class Chat {
         return;
       case '/model':
         if (argument !== '') await this.#useModel(argument);
-        say(`talking with ${await this.modelInUse()}`);
+        say(`chatting with ${await this.modelInUse()}`);
         return;
       default: {
         const likely = suggest(command, ['/help', '/model', '/clear', '/exit']);

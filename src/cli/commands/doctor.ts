@@ -24,8 +24,10 @@ import { checkDisk, checkMemory, checkNode, checkUser } from './doctor/machine-c
 import { checkModels } from './doctor/model-checks.ts';
 import { checkApiKeys, checkProviders } from './doctor/provider-check.ts';
 import { checkSandbox } from './doctor/sandbox-check.ts';
-import { bytes, table } from '../terminal/format.ts';
-import { out, printResult, sayProgress } from '../terminal/output.ts';
+import { bytes } from '../terminal/format.ts';
+import { definitions, table } from '../terminal/layout.ts';
+import { out, sayProgress } from '../terminal/output.ts';
+import { printResult } from '../terminal/result.ts';
 
 export const spec = {
   summary: 'Check everything svc needs, and run a real kernel on every device',
@@ -110,34 +112,34 @@ function machineOf({ devices }: CheckedEngine, diskBytes: number | null): Machin
 }
 
 function describe({ ok, checks, advice }: DoctorRecord): string {
-  const nameWidth = Math.max(...checks.map((each) => each.name.length));
-  const lines = checks.flatMap((each) => {
-    const indent = ' '.repeat(nameWidth + 8);
-    const [first, ...more] = [each.value, each.detail].filter((part) => part !== null);
-    return [
-      `${mark(each.status)}  ${each.name.padEnd(nameWidth)}  ${first ?? ''}`.trimEnd(),
-      ...more.map((part) => indent + out.dim(part)),
-      ...(each.hint === null ? [] : [`${indent}hint: ${each.hint}`]),
-    ];
+  const rows = checks.flatMap((each) => {
+    const [first = '', ...more] = [each.value, each.detail].filter((part) => part !== null);
+    const below = [...more.map((part) => out.dim(part)), ...(each.hint === null ? [] : [`hint: ${each.hint}`])];
+    return [[mark(each.status), each.name, first], ...below.map((part) => ['', '', part])];
   });
   const count = checks.filter((each) => each.status === 'fail').length;
   const verdict = ok
     ? out.green('svc can work here.')
     : out.red(`${String(count)} of ${String(checks.length)} checks failed.`);
-  return [...lines, '', verdict, ...describeAdvice(advice)].join('\n');
+  return [definitions(rows, out.tableColumns), '', verdict, ...describeAdvice(advice)].join('\n');
 }
 
 function describeAdvice({ first, only_builtin: onlyBuiltin, models }: DoctorAdvice): string[] {
   const what = first === null ? [] : ['', `First: ${first}`];
   if (!onlyBuiltin) return what;
   const rows = models.map((model) => [
-    `  ${model.command}`,
+    model.command,
     `~${bytes(model.estimated_bytes)}`,
     model.estimated_tokens_per_second === null ? '' : `~${String(model.estimated_tokens_per_second)} tokens/s`,
     model.good_at,
   ]);
   const found = rows.length === 0 ? 'No model of the catalogue fits this machine.' : 'These would run well here:';
-  return [...what, '', `Only the built-in model is installed, which knows little but svc. ${found}`, table(rows)];
+  return [
+    ...what,
+    '',
+    `Only the built-in model is installed, which knows little but svc. ${found}`,
+    table(rows, out.tableColumns),
+  ];
 }
 
 function mark(status: DoctorCheck['status']): string {

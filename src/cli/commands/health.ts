@@ -7,8 +7,10 @@ import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { CheckStatus, HealthRecord } from '../../protocol/records.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
-import { bytes, duration, facts, percent, table, text } from '../terminal/format.ts';
-import { out, print, printJsonLine, printResult, report } from '../terminal/output.ts';
+import { bytes, duration, percent, text } from '../terminal/format.ts';
+import { definitions, facts, table } from '../terminal/layout.ts';
+import { out, printJsonLine, report } from '../terminal/output.ts';
+import { printResult, printText } from '../terminal/result.ts';
 import { modelTable } from './status.ts';
 
 /** Exit code if no record arrives: no daemon, no answer, or another program at the address. */
@@ -72,7 +74,7 @@ function asked(ask: () => Promise<HealthRecord>): Source {
 async function show(records: AsyncIterable<HealthRecord>, json: boolean): Promise<never> {
   for await (const record of records) {
     if (json) printJsonLine(record);
-    else print(line(record));
+    else printText(line(record));
   }
   throw new Error('the watch ended without an error');
 }
@@ -93,17 +95,20 @@ function line({ sampled_at, status, state, reason, queue, resources }: HealthRec
 
 function describe(record: HealthRecord): string {
   const { queue, resources } = record;
-  const head = facts([
-    ['status', record.status === 'ready' ? out.green('ready') : out.red('not ready')],
-    ['state', record.reason === null ? record.state : `${record.state} (${record.reason})`],
-    ['version', `${record.version} (pid ${String(record.pid)}, up ${duration(record.uptime_seconds)})`],
-    ['queue', `${String(queue.active)} active, ${String(queue.waiting)} waiting of ${String(queue.limit)}`],
-    ['cpu', percent(resources.cpu_percent)],
+  const head = facts(
     [
-      'memory',
-      `${bytes(resources.rss_bytes)} used, ${bytes(resources.system_memory_available_bytes)} available on this machine`,
+      ['status', record.status === 'ready' ? out.green('ready') : out.red('not ready')],
+      ['state', record.reason === null ? record.state : `${record.state} (${record.reason})`],
+      ['version', `${record.version} (pid ${String(record.pid)}, up ${duration(record.uptime_seconds)})`],
+      ['queue', `${String(queue.active)} active, ${String(queue.waiting)} waiting of ${String(queue.limit)}`],
+      ['cpu', percent(resources.cpu_percent)],
+      [
+        'memory',
+        `${bytes(resources.rss_bytes)} used, ${bytes(resources.system_memory_available_bytes)} available on this machine`,
+      ],
     ],
-  ]);
+    out.tableColumns,
+  );
   const conditions = record.conditions.map((each) => [paint(each.status), each.name, each.reason]);
   const devices = resources.devices.map((device) => [
     device.name,
@@ -114,10 +119,10 @@ function describe(record: HealthRecord): string {
   const providers = record.providers.map((each) => [each.name, each.state, text(each.reason)]);
   return [
     head,
-    table(conditions),
-    devices.length === 0 ? '' : table([['DEVICE', 'BACKEND', 'FREE', 'TOTAL'], ...devices]),
+    definitions(conditions, out.tableColumns),
+    devices.length === 0 ? '' : table([['DEVICE', 'BACKEND', 'FREE', 'TOTAL'], ...devices], out.tableColumns),
     record.models.length === 0 ? '' : modelTable(record.models),
-    providers.length === 0 ? '' : table([['PROVIDER', 'STATE', 'REASON'], ...providers]),
+    providers.length === 0 ? '' : table([['PROVIDER', 'STATE', 'REASON'], ...providers], out.tableColumns),
   ]
     .filter((part) => part !== '')
     .join('\n\n');

@@ -4,7 +4,8 @@ import { crashFile, resolvePaths, type Paths } from '../../home/paths.ts';
 import { formatLogLine, isAtLeast } from '../../log/format.ts';
 import type { Run, Spec } from '../spec.ts';
 import { endOfLines, follow, lastLines, OLDER_FILES, openLog } from '../terminal/log-tail.ts';
-import { out, print, say } from '../terminal/output.ts';
+import { out, say } from '../terminal/output.ts';
+import { printText } from '../terminal/result.ts';
 
 export const spec = {
   summary: "Print the daemon's log",
@@ -61,5 +62,5 @@ function olderLines(logFile: string, count: number, wanted: (line: string) => bo
 }
 
 function show(line: string): void {
-  print(out.isTerminal ? formatLogLine(line, { colour: out.hasColour, date: true }) : line);
+  printText(out.isTerminal ? formatLogLine(line, { colour: out.hasColour, date: true }) : line);
 }

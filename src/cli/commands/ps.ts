@@ -3,8 +3,10 @@ import { ControlClient } from '../../client/control-client.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import type { LoadedModel, LoadedModelHealth } from '../../protocol/records.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
-import { bytes, count, duration, table, text } from '../terminal/format.ts';
-import { printResult } from '../terminal/output.ts';
+import { bytes, count, duration, text } from '../terminal/format.ts';
+import { out } from '../terminal/output.ts';
+import { table } from '../terminal/layout.ts';
+import { printResult } from '../terminal/result.ts';
 
 type Process = LoadedModelHealth & Pick<LoadedModel, 'expires_at'> & { readonly device: string | null };
 
@@ -28,16 +30,16 @@ function describe(models: readonly Process[]): string {
   const rows = models.map((model) => [
     model.id,
     model.state,
-    text(model.pid === null ? null : String(model.pid)),
-    text(model.device),
     bytes(model.rss_bytes),
     count(model.context_length),
+    model.expires_at === null ? 'never' : `in ${duration((Date.parse(model.expires_at) - Date.now()) / 1000)}`,
     String(model.active),
     String(model.waiting),
-    model.kv_cells_total === null ? text(null) : `${count(model.kv_cells_used)}/${count(model.kv_cells_total)}`,
     model.tokens_per_second === null ? text(null) : model.tokens_per_second.toFixed(1),
-    model.expires_at === null ? 'never' : `in ${duration((Date.parse(model.expires_at) - Date.now()) / 1000)}`,
+    text(model.device),
+    model.kv_cells_total === null ? text(null) : `${count(model.kv_cells_used)}/${count(model.kv_cells_total)}`,
+    text(model.pid === null ? null : String(model.pid)),
   ]);
-  const titles = ['MODEL', 'STATE', 'PID', 'DEVICE', 'MEMORY', 'CONTEXT', 'ACTIVE', 'WAITING', 'CELLS', 'TOKENS/S'];
-  return table([[...titles, 'EXPIRES'], ...rows]);
+  const titles = ['MODEL', 'STATE', 'MEMORY', 'CONTEXT', 'EXPIRES', 'ACTIVE', 'WAITING', 'TOKENS/S', 'DEVICE', 'CELLS'];
+  return table([[...titles, 'PID'], ...rows], out.tableColumns);
 }

@@ -19,7 +19,8 @@ import { sayIfOther } from '../machine/other-version.ts';
 import { renewService } from '../machine/service.ts';
 import { stopDaemon } from '../machine/stop-daemon.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
-import { printResult, say } from '../terminal/output.ts';
+import { say } from '../terminal/output.ts';
+import { printResult } from '../terminal/result.ts';
 
 /** Time for the new daemon to become ready. */
 const START_MS = 60_000;

@@ -13,6 +13,7 @@ import { receive, requestOf, routeOf, isFull, sayRepeated, sayTruncated } from '
 import {
   answerFlags,
   modelFlag,
+  rawFlag,
   routingFlags,
   systemFlag,
   type Arguments,
@@ -28,8 +29,8 @@ import { introduceBuiltin } from '../asking/introduce.ts';
 import { readMedia } from '../asking/media-files.ts';
 import { modelAndPrompt, type ModelAndPrompt } from '../asking/model-and-prompt.ts';
 import { offeringPull } from '../asking/offer-pull.ts';
-import { err, exit, out, printJson, printJsonLine, say, write } from '../terminal/output.ts';
-import { AnswerWriter } from '../asking/writer.ts';
+import { err, exit, out, printJson, printJsonLine, say } from '../terminal/output.ts';
+import { openWriter, type AnswerWriter } from '../asking/writer.ts';
 import { hasInput, readInput, readPromptInput, type PromptInput } from '../asking/stdin.ts';
 
 const INTERRUPTED = 130;
@@ -52,6 +53,7 @@ export const spec = {
     model: modelFlag,
     system: systemFlag,
     json: { kind: 'switch', summary: 'print the whole answer as JSON, with route, usage and timings' },
+    raw: rawFlag,
     'no-stream': { kind: 'switch', summary: 'print the answer only when it is complete' },
     ...answerFlags,
     schema: {
@@ -182,13 +184,16 @@ async function answerOnce(typed: RunFlags, asked: Asked): Promise<void> {
     await ensureKey(client, paths, flags);
   }
   const live = !flags.json && !flags['no-stream'];
-  const ask = (): Promise<GenerateResult> => answer(client, request, live, late);
+  // Constrained answers are data.
+  const isRaw = flags.raw || file !== null;
+  const ask = async (): Promise<GenerateResult> =>
+    await answer(client, request, live ? await openWriter(isRaw) : undefined, late);
   const result = await offeringPull(flags.model, flags, ask).catch((error: unknown) => {
     throw file?.blame(error) ?? error;
   });
   await continued?.keep(request.messages, result);
   if (flags.json) printJson(result);
-  else if (flags['no-stream']) write(asLine(result.text));
+  else if (flags['no-stream']) await printWhole(result.text, isRaw);
   if (!flags.json) for (const call of result.tool_calls ?? []) printJsonLine(call);
   sayRepeated(result);
   if (isFull(result) && flags['max-tokens'] === undefined) {
@@ -297,7 +302,7 @@ function withPrompt(
 async function answer(
   client: Client,
   request: GenerateRequest,
-  live: boolean,
+  writer: AnswerWriter | undefined,
   late: AbortSignal | undefined,
 ): Promise<GenerateResult> {
   const controller = new AbortController();
@@ -306,7 +311,6 @@ async function answer(
     controller.abort();
   };
   process.on('SIGINT', onInterrupt);
-  const writer = live ? new AnswerWriter() : undefined;
   try {
     return await receive(client, request, {
       signal: late === undefined ? controller.signal : AbortSignal.any([controller.signal, late]),
@@ -321,8 +325,10 @@ async function answer(
   }
 }
 
-function asLine(text: string): string {
-  return text === '' || text.endsWith('\n') ? text : `${text}\n`;
+async function printWhole(text: string, raw: boolean): Promise<void> {
+  const writer = await openWriter(raw);
+  if (text !== '') writer.onText(text);
+  writer.end();
 }
 
 function statsOf({ model, provider, usage, timings }: GenerateResult): string {

@@ -5,7 +5,8 @@ import { given } from '../../protocol/given.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { ensureDaemon } from '../machine/daemon.ts';
 import { sayIfOther } from '../machine/other-version.ts';
-import { printResult, say } from '../terminal/output.ts';
+import { say } from '../terminal/output.ts';
+import { printResult } from '../terminal/result.ts';
 
 export const spec = {
   summary: 'Start the daemon in the background',

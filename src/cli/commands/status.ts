@@ -5,8 +5,10 @@ import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { LoadedModelHealth, ReadyRecord, StatusRecord } from '../../protocol/records.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { sayIfOther } from '../machine/other-version.ts';
-import { bytes, count, duration, facts, table, text } from '../terminal/format.ts';
-import { out, printResult } from '../terminal/output.ts';
+import { bytes, count, duration, text } from '../terminal/format.ts';
+import { facts, table } from '../terminal/layout.ts';
+import { out } from '../terminal/output.ts';
+import { printResult } from '../terminal/result.ts';
 
 export const spec = {
   summary: 'Show whether the daemon is running, its addresses and its loaded models',
@@ -59,6 +61,7 @@ function stopped(paths: Paths): StatusRecord {
 function describe(status: StatusRecord, ready: ReadyRecord | null): string {
   const exit = status.last_exit;
   const rows: [string, string][] = [['state', paintState(status.state, ready)]];
+  if (status.state === 'STOPPING') rows.push(['', 'it drains: it is stopping, or a drain was requested']);
   for (const condition of ready?.conditions ?? []) {
     if (condition.status !== 'ok') rows.push(['', `${condition.name}: ${condition.reason}`]);
   }
@@ -74,7 +77,7 @@ function describe(status: StatusRecord, ready: ReadyRecord | null): string {
   }
   rows.push(['socket', status.socket], ['log', status.log_path]);
   if (exit !== null) rows.push(['last exit', `${exit.at}, ${exit.reason}`]);
-  const parts = [facts(rows)];
+  const parts = [facts(rows, out.tableColumns)];
   if (status.models.length > 0) parts.push(modelTable(status.models));
   if (ready === null) parts.push('Start it with `svc start`.');
   return parts.join('\n\n');
@@ -91,12 +94,15 @@ export function modelTable(models: readonly LoadedModelHealth[]): string {
   const rows = models.map((model) => [
     model.id,
     model.state,
-    text(model.pid === null ? null : String(model.pid)),
     bytes(model.rss_bytes),
     count(model.context_length),
     String(model.active),
     String(model.waiting),
-    model.tokens_per_second === null ? '-' : model.tokens_per_second.toFixed(1),
+    model.tokens_per_second === null ? text(null) : model.tokens_per_second.toFixed(1),
+    text(model.pid === null ? null : String(model.pid)),
   ]);
-  return table([['MODEL', 'STATE', 'PID', 'MEMORY', 'CONTEXT', 'ACTIVE', 'WAITING', 'TOKENS/S'], ...rows]);
+  return table(
+    [['MODEL', 'STATE', 'MEMORY', 'CONTEXT', 'ACTIVE', 'WAITING', 'TOKENS/S', 'PID'], ...rows],
+    out.tableColumns,
+  );
 }

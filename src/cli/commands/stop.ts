@@ -2,7 +2,7 @@ import { resolvePaths } from '../../home/paths.ts';
 import { ERRORS } from '../../protocol/errors.ts';
 import { stopDaemon } from '../machine/stop-daemon.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
-import { printResult } from '../terminal/output.ts';
+import { printResult } from '../terminal/result.ts';
 
 export const spec = {
   summary: 'Stop the daemon',

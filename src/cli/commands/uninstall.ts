@@ -5,8 +5,10 @@ import { carryOut, planRemoval, type Left, type Removal } from '../machine/remov
 import { removeServiceOf, serviceFilesOf } from '../machine/service.ts';
 import { stopDaemon } from '../machine/stop-daemon.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
-import { bytes, table } from '../terminal/format.ts';
-import { askYesNo, printResult, say } from '../terminal/output.ts';
+import { bytes } from '../terminal/format.ts';
+import { table } from '../terminal/layout.ts';
+import { askYesNo, out, say } from '../terminal/output.ts';
+import { printResult } from '../terminal/result.ts';
 
 /** Time for running generations. */
 const DRAIN_MS = 30_000;
@@ -83,9 +85,9 @@ function describe(plan: Removal, service: readonly string[]): string {
   ];
   const stays = left.map(({ path, why }) => [path, why]);
   return [
-    rows.length === 0 ? 'svc has nothing on this disk.' : table([['WHAT', 'SIZE', 'PATH'], ...rows]),
+    rows.length === 0 ? 'svc has nothing on this disk.' : table([['WHAT', 'SIZE', 'PATH'], ...rows], out.tableColumns),
     rows.length === 0 ? '' : `together: ${bytes(size_bytes)}`,
-    stays.length === 0 ? '' : table([['STAYS', 'WHY'], ...stays]),
+    stays.length === 0 ? '' : table([['STAYS', 'WHY'], ...stays], out.tableColumns),
   ]
     .filter((part) => part !== '')
     .join('\n\n');

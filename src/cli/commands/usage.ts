@@ -3,8 +3,10 @@ import { resolvePaths } from '../../home/paths.ts';
 import { readUsage } from '../../usage/ledger.ts';
 import { summarise } from '../../usage/summary.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
-import { count, table, text } from '../terminal/format.ts';
-import { printResult } from '../terminal/output.ts';
+import { count, text } from '../terminal/format.ts';
+import { out } from '../terminal/output.ts';
+import { table } from '../terminal/layout.ts';
+import { printResult } from '../terminal/result.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -44,5 +46,9 @@ export const run: Run<typeof spec> = async ({ days, json, by }) => {
     'CACHED',
     'OUTPUT',
   ];
-  printResult(json, { usage }, rows.length === 0 ? 'no requests were recorded' : table([titles, ...rows]));
+  printResult(
+    json,
+    { usage },
+    rows.length === 0 ? 'no requests were recorded' : table([titles, ...rows], out.tableColumns),
+  );
 };

@@ -7,8 +7,10 @@ import type { VersionRecord } from '../../protocol/records.ts';
 import { orElse } from '../../protocol/foreign-text.ts';
 import { sayIfOther } from '../machine/other-version.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
-import { facts, text } from '../terminal/format.ts';
-import { printResult } from '../terminal/output.ts';
+import { text } from '../terminal/format.ts';
+import { out } from '../terminal/output.ts';
+import { facts } from '../terminal/layout.ts';
+import { printResult } from '../terminal/result.ts';
 
 export const spec = {
   summary: 'Show the versions of svc, Node, the engine and the running daemon',
@@ -73,5 +75,5 @@ function describe({ version, commit: revision, node, platform, arch, addon, daem
   if (daemon !== null) rows.push(['daemon', `${text(daemon.version)} (pid ${String(daemon.pid)})`]);
   if (addon.error !== null) rows.push(['error', addon.error]);
   if (addon.hint !== null) rows.push(['hint', addon.hint]);
-  return facts(rows);
+  return facts(rows, out.tableColumns);
 }

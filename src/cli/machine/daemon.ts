@@ -58,14 +58,15 @@ export async function ensureServing(paths: Paths, json: boolean): Promise<void> 
 
 type Died = Extract<StartOutcome, { kind: 'died' }>;
 
-/** Returns the daemon's own error if it wrote one; prints its other last lines first. */
+/** Returns the daemon's own error if it wrote one; otherwise prints its last lines. */
 function died({ end, code, lines }: Died, json: boolean): SvcError {
   const after = (prefix: string): string | undefined =>
     lines.findLast((line) => line.startsWith(prefix))?.slice(prefix.length);
   const reason = after('svc: ');
   const others = lines.filter((line) => !/^(svc|hint): /.test(line));
-  if (!json && others.length > 0) {
-    say('the last lines of the daemon:');
+  // The log repeats a reason that the daemon has given.
+  if (!json && reason === undefined && others.length > 0) {
+    say('last log lines:');
     for (const line of others) sayMore(formatLogLine(line, { colour: err.hasColour, date: false }));
   }
   return new SvcError(
@@ -85,8 +86,11 @@ function notReady(ready: ReadyRecord | null, timeoutMs: number): SvcError {
     return new SvcError('NOT_READY', `the daemon is not listening ${after}`, { hint: 'see `svc logs`' });
   const troubles = ready.conditions.filter((condition) => condition.status !== 'ok');
   const reasons = troubles.map((condition) => `${condition.name}: ${condition.reason}`).join('; ');
-  const when = ready.state === 'STARTING' ? `is still starting ${after}` : `is ${ready.state} and cannot serve`;
+  const when = ready.state === 'STARTING' ? `is still starting ${after}` : `runs, but cannot serve`;
   return new SvcError('NOT_READY', `the daemon ${when}${reasons === '' ? '' : ` (${reasons})`}`, {
-    hint: ready.state === 'STARTING' ? 'give it more time with --timeout, or see `svc logs`' : 'see `svc doctor`',
+    hint:
+      ready.state === 'STARTING'
+        ? 'give it more time with --timeout, or see `svc logs`'
+        : 'it keeps running: correct the cause, then `svc stop && svc start`',
   });
 }

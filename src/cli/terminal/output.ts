@@ -9,10 +9,15 @@ import { SvcError } from '../../protocol/errors.ts';
 
 type Stream = NodeJS.WriteStream;
 
+const LEAST_COLUMNS = 20;
+
 export interface Terminal {
   readonly isTerminal: boolean;
   readonly hasColour: boolean;
+  /** Width for text: that of COLUMNS or of the terminal, otherwise 80. */
   readonly columns: number;
+  /** Width for tables: without limit in a pipe, whose reader gets all of them. */
+  readonly tableColumns: number;
   dim(text: string): string;
   red(text: string): string;
   green(text: string): string;
@@ -34,6 +39,11 @@ export function write(text: string): void {
   process.stdout.write(out.isTerminal ? harmless(text) : text);
 }
 
+/** Writes what `render` makes of a model's text. Only its own escape sequences reach the terminal. */
+export function writeRendered(text: string, render: (harmless: string) => string): void {
+  process.stdout.write(render(harmless(text)));
+}
+
 /** Writes text of a model that is not its answer. */
 export function writeDim(text: string): void {
   process.stdout.write(out.dim(out.isTerminal ? harmless(text) : text));
@@ -41,12 +51,6 @@ export function writeDim(text: string): void {
 
 export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
-}
-
-/** Prints what a command has found or done: as JSON, or as text. */
-export function printResult(json: boolean, record: unknown, text: string): void {
-  if (json) printJson(record);
-  else print(text);
 }
 
 /** Prints one value of a JSON stream. */
@@ -57,6 +61,11 @@ export function printJsonLine(value: unknown): void {
 /** Prints a message for the user. */
 export function say(message: string): void {
   process.stderr.write(`svc: ${message}\n`);
+}
+
+/** Prints what to do about a failure that is already on the screen. */
+export function sayHint(hint: string): void {
+  process.stderr.write(`${err.dim('hint:')} ${hint}\n`);
 }
 
 /** Prints lines that belong to a message, such as the end of a log. */
@@ -140,7 +149,7 @@ export function report(thrown: unknown, json: boolean): number {
     process.stderr.write(`${JSON.stringify({ error: { code, message, hint } })}\n`);
   } else {
     process.stderr.write(`${err.red('svc:')} ${error.told}\n`);
-    if (error.hint !== undefined) process.stderr.write(`${err.dim('hint:')} ${error.hint}\n`);
+    if (error.hint !== undefined) sayHint(error.hint);
     if (error.code === 'INTERNAL' && error.cause instanceof Error)
       sayMore(err.dim(error.cause.stack ?? error.cause.message));
   }
@@ -169,19 +178,43 @@ export function setExitCode(code: number): void {
 
 function terminal(stream: Stream): Terminal {
   // Missing at run time if the stream is not a terminal.
-  const { isTTY = false, columns } = stream as { isTTY?: boolean; columns?: number };
+  const { isTTY = false } = stream as { isTTY?: boolean };
   const colour = wantsColour(isTTY);
-  const paint = (open: number, close: number) => (text: string) =>
-    colour ? `\u001b[${String(open)}m${text}\u001b[${String(close)}m` : text;
+  const paint = (open: number, close: number) => (colour ? sgr(open, close) : (text: string) => text);
   return {
     isTerminal: isTTY,
     hasColour: colour,
-    columns: columns ?? (Number(variable('COLUMNS')) || 100),
+    get columns() {
+      return columnsOf(stream);
+    },
+    get tableColumns() {
+      return isTTY ? columnsOf(stream) : Infinity;
+    },
     dim: paint(2, 22),
     red: paint(31, 39),
     green: paint(32, 39),
     yellow: paint(33, 39),
   };
+}
+
+/** A terminal whose width is unknown has 0 columns; a stream that is none has none. */
+function columnsOf(stream: { readonly columns?: number }): number {
+  const wanted = [Number(variable('COLUMNS')), stream.columns ?? 0].find((columns) => columns > 0) ?? 80;
+  return Math.max(LEAST_COLUMNS, Math.floor(wanted));
+}
+
+/** Styles of rendered text, for a terminal that has them. */
+export const STYLES = {
+  bold: sgr(1, 22),
+  italic: sgr(3, 23),
+  strike: sgr(9, 29),
+  underline: sgr(4, 24),
+  code: sgr(36, 39),
+  dim: sgr(2, 22),
+} as const;
+
+function sgr(open: number, close: number): (text: string) => string {
+  return (text) => `\u001b[${String(open)}m${text}\u001b[${String(close)}m`;
 }
 
 function wantsColour(isTerminal: boolean): boolean {

@@ -1,7 +1,7 @@
 import { resolvePaths } from '../../../home/paths.ts';
 import { readSetting } from '../../../config/settings.ts';
 import { jsonFlag, settingArgument, type Run, type Spec } from '../../spec.ts';
-import { printResult } from '../../terminal/output.ts';
+import { printValue } from '../../terminal/result.ts';
 import { shown } from './value.ts';
 
 export const spec = {
@@ -13,5 +13,5 @@ export const spec = {
 
 export const run: Run<typeof spec> = ({ json }, { setting: name }) => {
   const setting = readSetting(resolvePaths(), name);
-  printResult(json, setting, shown(setting.value));
+  printValue(json, setting, shown(setting.value));
 };

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { printResult } from '../../terminal/output.ts';
+import { printValue } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'Print the path of the config file',
@@ -11,5 +11,5 @@ export const spec = {
 
 export const run: Run<typeof spec> = ({ json }) => {
   const { configFile: path } = resolvePaths();
-  printResult(json, { path, exists: existsSync(path) }, path);
+  printValue(json, { path, exists: existsSync(path) }, path);
 };

@@ -1,7 +1,7 @@
 import { resolvePaths } from '../../../home/paths.ts';
 import { unsetSetting } from '../../../config/settings.ts';
 import { jsonFlag, settingArgument, type Run, type Spec } from '../../spec.ts';
-import { printResult } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 import { tellWhatHolds } from './effect.ts';
 
 export const spec = {

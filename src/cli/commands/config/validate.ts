@@ -3,10 +3,12 @@ import { resolvePaths } from '../../../home/paths.ts';
 import { existsSync } from 'node:fs';
 import { ERRORS, SvcError } from '../../../protocol/errors.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { out, printResult } from '../../terminal/output.ts';
+import { out } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 /** Problems in the environment have no line or column. */
-type Problem = ConfigProblem | { readonly line: null; readonly column: null; readonly message: string };
+type Problem =
+  ConfigProblem | (Omit<ConfigProblem, 'line' | 'column'> & { readonly line: null; readonly column: null });
 
 export const spec = {
   summary: 'Check the config file and the environment',
@@ -34,6 +36,7 @@ function problemsOfEnvironment(): Problem[] {
 }
 
 /** Formats a problem as compilers do, so that editors can jump to it. */
-function describe(file: string, { line, column, message }: Problem): string {
-  return line === null ? out.red(message) : `${file}:${String(line)}:${String(column)}: ${out.red(message)}`;
+function describe(file: string, { line, column, likely, message }: Problem): string {
+  const text = out.red(likely === undefined ? message : `${message}; did you mean "${likely}"?`);
+  return line === null ? text : `${file}:${String(line)}:${String(column)}: ${text}`;
 }

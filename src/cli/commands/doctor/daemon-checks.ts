@@ -92,7 +92,8 @@ export async function checkDaemon(paths: Paths): Promise<CheckedDaemon> {
     const isOther = other !== null;
     if (isOther) troubles.push(other);
     const verdict = !serves ? 'fail' : troubles.length > 0 ? 'warn' : 'ok';
-    const hint = verdict === 'ok' ? null : isOther ? 'restart it: svc restart' : 'see `svc logs`';
+    const hint =
+      verdict === 'ok' ? null : isOther ? 'restart it: svc restart' : 'correct the cause; `svc logs` has the details';
     return {
       status,
       runs: true,

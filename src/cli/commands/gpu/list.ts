@@ -3,8 +3,9 @@ import { backendsFolder, installedBackend, type InstalledBackend } from '../../.
 import { surveyGpu, type GpuSurvey } from '../../../engine/gpu/survey.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { facts, text } from '../../terminal/format.ts';
-import { printResult } from '../../terminal/output.ts';
+import { text } from '../../terminal/format.ts';
+import { facts } from '../../terminal/layout.ts';
+import { printResult } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'List the GPUs, their drivers, and the backend that fits',

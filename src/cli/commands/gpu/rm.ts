@@ -1,7 +1,7 @@
 import { removeBackends } from '../../../gpu/install.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { printResult } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'Remove the GPU backend that `svc gpu install` has installed',

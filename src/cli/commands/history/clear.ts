@@ -1,7 +1,8 @@
 import { SvcError } from '../../../protocol/errors.ts';
 import { openHistory } from '../../machine/history.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { askYesNo, printResult } from '../../terminal/output.ts';
+import { askYesNo } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'Delete all kept conversations',

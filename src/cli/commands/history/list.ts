@@ -1,7 +1,9 @@
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { count, table, text } from '../../terminal/format.ts';
+import { count, text } from '../../terminal/format.ts';
+import { table } from '../../terminal/layout.ts';
 import { openHistory } from '../../machine/history.ts';
-import { printResult, say } from '../../terminal/output.ts';
+import { out, say } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'List the kept conversations, the newest first',
@@ -23,7 +25,7 @@ export const run: Run<typeof spec> = async ({ json }) => {
   printResult(
     json,
     { enabled, conversations: kept },
-    table([['ID', 'LAST (UTC)', 'MODEL', 'TURNS', 'BEGINS'], ...rows]),
+    table([['ID', 'LAST (UTC)', 'MODEL', 'TURNS', 'BEGINS'], ...rows], out.tableColumns),
   );
   if (!json && !enabled) say('conversations are not kept; keep them: svc config set history.enabled true');
 };

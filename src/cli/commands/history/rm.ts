@@ -1,6 +1,6 @@
 import { conversationNamed, openHistory } from '../../machine/history.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { printResult } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'Delete a kept conversation',

@@ -76,7 +76,7 @@ function expiryOf(typed: string): string {
   const isDate = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z)?$/.test(typed);
   const at = days !== undefined ? Date.now() + Number(days) * DAY_MS : isDate ? Date.parse(typed) : NaN;
   if (at > Date.now()) return new Date(at).toISOString();
-  const what = Number.isNaN(at) ? 'is no date' : 'is not in the future';
+  const what = Number.isNaN(at) ? 'is not a date' : 'is not in the future';
   throw new SvcError('INVALID_REQUEST', `--expires ${what}`, {
     hint: 'write a day in UTC (2027-01-31), a time (2027-01-31T12:00Z), or a number of days (90d)',
   });

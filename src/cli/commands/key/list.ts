@@ -1,8 +1,10 @@
 import { readKeyFile } from '../../../home/key-file.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { count, table, text } from '../../terminal/format.ts';
-import { printResult } from '../../terminal/output.ts';
+import { count, text } from '../../terminal/format.ts';
+import { out } from '../../terminal/output.ts';
+import { table } from '../../terminal/layout.ts';
+import { printResult } from '../../terminal/result.ts';
 import { shownKey } from './shown.ts';
 
 export const spec = {
@@ -16,12 +18,12 @@ export const run: Run<typeof spec> = ({ json }) => {
   const rows = keys.map((key) => [
     key.name,
     key.scope,
-    text(key.models?.join(', ') ?? null),
+    text(key.expires_at),
     count(key.tokens_per_day),
     count(key.tokens_per_month),
-    text(key.expires_at),
     key.created_at,
+    text(key.models?.join(', ') ?? null),
   ]);
-  const titles = ['NAME', 'SCOPE', 'MODELS', 'TOKENS/DAY', 'TOKENS/MONTH', 'EXPIRES', 'CREATED'];
-  printResult(json, { keys }, table([titles, ...rows]));
+  const titles = ['NAME', 'SCOPE', 'EXPIRES', 'TOKENS/DAY', 'TOKENS/MONTH', 'CREATED', 'MODELS'];
+  printResult(json, { keys }, table([titles, ...rows], out.tableColumns));
 };

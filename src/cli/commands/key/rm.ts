@@ -1,7 +1,8 @@
 import { removeKey } from '../../../home/key-file.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { printResult, say } from '../../terminal/output.ts';
+import { say } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'Remove an API key',

@@ -5,7 +5,8 @@ import { invalid } from '../../../protocol/validate.ts';
 import { addAdapter } from '../../machine/adapters.ts';
 import { bytes } from '../../terminal/format.ts';
 import { openStore } from '../../machine/models.ts';
-import { printResult, sayProgress } from '../../terminal/output.ts';
+import { sayProgress } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'Check a GGUF file and register it as a model',

@@ -10,7 +10,8 @@ import { addAdapter } from '../../machine/adapters.ts';
 import { configuredNames, findModel, openStore } from '../../machine/models.ts';
 import { setName } from '../../machine/model-names.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { printResult, say } from '../../terminal/output.ts';
+import { say } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 const LARGEST_BYTES = 512 * 1024;
 

@@ -1,7 +1,7 @@
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { modelName } from '../../machine/model-name.ts';
 import { findModel, named, openStore } from '../../machine/models.ts';
-import { printResult } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'Set the default model, used when none is named',

@@ -2,8 +2,10 @@ import { PROGRAMS, type Program } from '../../../models/import/found.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import { importModels, type ImportedModel, type ImportRecord } from '../../machine/import.ts';
 import { jsonFlag, type Exit, type Run, type Spec } from '../../spec.ts';
-import { bytes, table } from '../../terminal/format.ts';
-import { printResult, say } from '../../terminal/output.ts';
+import { bytes } from '../../terminal/format.ts';
+import { table } from '../../terminal/layout.ts';
+import { out, say } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 const TITLES: Readonly<Record<Program, string>> = {
   ollama: 'Ollama',
@@ -55,7 +57,7 @@ function nothingOf(program: Program, { folders }: ImportRecord): SvcError {
 function describe({ models, refused, dry_run: isDry }: ImportRecord): string {
   const count = (state: ImportedModel['state']): number => models.filter((model) => model.state === state).length;
   const rows = models.map((model) => [model.id, bytes(model.size_bytes), TITLES[model.program], stateOf(model)]);
-  const shown = rows.length === 0 ? [] : [table([['MODEL', 'SIZE', 'FROM', 'STATE'], ...rows]), ''];
+  const shown = rows.length === 0 ? [] : [table([['MODEL', 'SIZE', 'FROM', 'STATE'], ...rows], out.tableColumns), ''];
   const made = isDry
     ? `${String(count('planned'))} to register`
     : `${String(count('imported') + count('named'))} registered`;

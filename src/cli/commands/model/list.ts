@@ -1,7 +1,9 @@
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { bytes, count, short, table, text } from '../../terminal/format.ts';
+import { bytes, count, short, text } from '../../terminal/format.ts';
+import { out } from '../../terminal/output.ts';
+import { table } from '../../terminal/layout.ts';
 import { listModels } from '../../machine/models.ts';
-import { printResult } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'List the models on this machine',
@@ -13,13 +15,13 @@ export const run: Run<typeof spec> = async ({ json }) => {
   const models = await listModels();
   const rows = models.map((model) => [
     model.default ? `${model.id} (default)` : model.id,
-    text(model.architecture),
-    short(model.parameters),
-    text(model.quantization),
+    model.state,
     bytes(model.size_bytes),
     count(model.loaded?.context_length ?? model.context_length),
-    model.state,
+    short(model.parameters),
+    text(model.quantization),
+    text(model.architecture),
   ]);
-  const titles = ['MODEL', 'ARCHITECTURE', 'PARAMETERS', 'QUANTIZATION', 'SIZE', 'CONTEXT', 'STATE'];
-  printResult(json, { models }, table([titles, ...rows]));
+  const titles = ['MODEL', 'STATE', 'SIZE', 'CONTEXT', 'PARAMETERS', 'QUANTIZATION', 'ARCHITECTURE'];
+  printResult(json, { models }, table([titles, ...rows], out.tableColumns));
 };

@@ -3,7 +3,8 @@ import { resolvePaths } from '../../../home/paths.ts';
 import { jsonLinesFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { count } from '../../terminal/format.ts';
 import { modelName } from '../../machine/model-name.ts';
-import { print, printJsonLine, sayProgress } from '../../terminal/output.ts';
+import { printJsonLine, sayProgress } from '../../terminal/output.ts';
+import { printText } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'Load a model into memory now',
@@ -11,7 +12,7 @@ export const spec = {
   arguments: [modelArgument],
   flags: {
     context: { kind: 'count', value: 'N', summary: 'minimum context length in tokens' },
-    'keep-alive': { kind: 'duration', value: 'TIME', summary: 'unload it when it was not used for this long' },
+    'keep-alive': { kind: 'duration', value: 'TIME', summary: 'unload it after this much idle time' },
     pin: { kind: 'switch', summary: 'never unload it to make room for other models' },
     json: jsonLinesFlag,
   },
@@ -31,7 +32,7 @@ export const run: Run<typeof spec> = async ({ json, context, 'keep-alive': keepA
       else if (event.type === 'progress') sayProgress(`loading ${model}: ${(event.fraction * 100).toFixed(0)} %`);
       else {
         sayProgress('');
-        print(`loaded ${event.model} (pid ${String(event.pid)}, context of ${count(event.context_length)} tokens)`);
+        printText(`loaded ${event.model} (pid ${String(event.pid)}, context of ${count(event.context_length)} tokens)`);
       }
     }
   } finally {

@@ -7,7 +7,9 @@ import { hostMemory } from '../../../engine/host-memory.ts';
 import { given } from '../../../protocol/given.ts';
 import { loadSettingsOf } from '../../../protocol/model/settings.ts';
 import type { ModelMemory, ModelRecord } from '../../../protocol/records.ts';
-import { bytes, count, table, text } from '../../terminal/format.ts';
+import { bytes, count } from '../../terminal/format.ts';
+import { out } from '../../terminal/output.ts';
+import { table } from '../../terminal/layout.ts';
 import { named, openStore } from '../../machine/models.ts';
 
 /** Context lengths to estimate besides the one that the daemon would use. */
@@ -63,18 +65,18 @@ function recordOf(device: NativeDeviceMemory, estimates: NativeMemoryEstimates):
 }
 
 export function memoryTable(lengths: readonly ModelMemory[]): string {
-  const titles = ['CONTEXT', 'DEVICE', 'WEIGHTS', 'CACHE', 'COMPUTE', 'PROCESS', 'TOTAL', 'FREE'];
+  const titles = ['CONTEXT', 'DEVICE', 'TOTAL', 'FREE', 'WEIGHTS', 'CACHE', 'COMPUTE', 'PROCESS'];
   const rows = lengths.flatMap(({ context_length, default: isDefault, devices }) =>
     devices.map((device, index) => [
       index > 0 ? '' : `${count(context_length)}${isDefault ? ' (at load)' : ''}`,
       device.name,
+      bytes(device.total_bytes),
+      bytes(device.free_bytes),
       bytes(device.weights_bytes),
       bytes(device.cache_bytes),
       bytes(device.compute_bytes),
       bytes(device.process_bytes),
-      bytes(device.total_bytes),
-      device.free_bytes === null ? text(null) : bytes(device.free_bytes),
     ]),
   );
-  return table([titles, ...rows]);
+  return table([titles, ...rows], out.tableColumns);
 }

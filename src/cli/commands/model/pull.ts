@@ -1,6 +1,6 @@
 import { jsonLinesFlag, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
-import { print } from '../../terminal/output.ts';
+import { printText } from '../../terminal/result.ts';
 import { pullModel } from '../../machine/pull.ts';
 
 export const spec = {
@@ -18,5 +18,5 @@ export const spec = {
 
 export const run: Run<typeof spec> = async ({ sha256, json }, { model }) => {
   const { id, size_bytes } = await pullModel({ model, json, ...(sha256 === undefined ? {} : { sha256 }) });
-  if (!json) print(`pulled ${id} (${bytes(size_bytes)}); try it: svc run -m ${id} "Hello"`);
+  if (!json) printText(`pulled ${id} (${bytes(size_bytes)}); try it: svc run -m ${id} "Hello"`);
 };

@@ -7,7 +7,8 @@ import { jsonLinesFlag, modelArgument, type Run, type Spec } from '../../spec.ts
 import { bytes } from '../../terminal/format.ts';
 import { modelName } from '../../machine/model-name.ts';
 import { openStore } from '../../machine/models.ts';
-import { print, printJsonLine, say, sayProgress } from '../../terminal/output.ts';
+import { printJsonLine, say, sayProgress } from '../../terminal/output.ts';
+import { printText } from '../../terminal/result.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -47,7 +48,7 @@ export const run: Run<typeof spec> = async (flags, { model, type }) => {
       cancelled.signal,
     );
     sayProgress('');
-    if (!json) print(`created ${made.id} (${bytes(made.size_bytes)}); try it: svc run -m ${made.id} "Hello"`);
+    if (!json) printText(`created ${made.id} (${bytes(made.size_bytes)}); try it: svc run -m ${made.id} "Hello"`);
     return;
   } finally {
     sayProgress('');

@@ -9,7 +9,8 @@ import { bytes } from '../../terminal/format.ts';
 import { removeAdapter } from '../../machine/adapters.ts';
 import { removeName } from '../../machine/model-names.ts';
 import { findModel, fromDaemon, listModels, openStore, storeDirectory } from '../../machine/models.ts';
-import { askYesNo, printResult, say } from '../../terminal/output.ts';
+import { askYesNo, say } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'Remove a model',

@@ -3,8 +3,10 @@ import { catalogue, estimatedBytes, searchCatalogue, type CatalogueEntry } from 
 import type { HubModel } from '../../../models/pull/hub.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { bytes, count, table, text } from '../../terminal/format.ts';
-import { printResult, say } from '../../terminal/output.ts';
+import { bytes, count, text } from '../../terminal/format.ts';
+import { table } from '../../terminal/layout.ts';
+import { out, say } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 const MOST_OF_HUB = 20;
 const HUB_MS = 10_000;
@@ -47,14 +49,17 @@ async function askHub(words: string): Promise<readonly HubModel[]> {
 function ofCatalogue(entries: readonly CatalogueEntry[]): string {
   const rows = entries.map((entry) => [
     entry.name,
-    `${String(entry.parameters_billions)}B`,
-    entry.default_quantization,
     `~${bytes(sizeOf(entry))}`,
     count(entry.context_length),
-    entry.license,
     entry.good_at,
+    entry.license,
+    `${String(entry.parameters_billions)}B`,
+    entry.default_quantization,
   ]);
-  return table([['NAME', 'PARAMETERS', 'QUANTIZATION', 'SIZE', 'CONTEXT', 'LICENSE', 'GOOD AT'], ...rows]);
+  return table(
+    [['NAME', 'SIZE', 'CONTEXT', 'GOOD AT', 'LICENSE', 'PARAMETERS', 'QUANTIZATION'], ...rows],
+    out.tableColumns,
+  );
 }
 
 function ofHub(models: readonly HubModel[]): string {
@@ -64,7 +69,7 @@ function ofHub(models: readonly HubModel[]): string {
     text(license),
     updated_at?.slice(0, 10) ?? '-',
   ]);
-  return table([['ON THE HUB', 'DOWNLOADS', 'LICENSE', 'UPDATED'], ...rows]);
+  return table([['ON THE HUB', 'DOWNLOADS', 'LICENSE', 'UPDATED'], ...rows], out.tableColumns);
 }
 
 function sizeOf(entry: CatalogueEntry): number {

@@ -4,9 +4,11 @@ import { SvcError } from '../../../protocol/errors.ts';
 import type { Sampling } from '../../../protocol/generate.ts';
 import type { ModelMemory, ModelRecord } from '../../../protocol/records.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
-import { bytes, count, facts, short, text } from '../../terminal/format.ts';
+import { bytes, count, short, text } from '../../terminal/format.ts';
+import { facts } from '../../terminal/layout.ts';
 import { findModel } from '../../machine/models.ts';
-import { printResult, say } from '../../terminal/output.ts';
+import { out, say } from '../../terminal/output.ts';
+import { printResult, printValue } from '../../terminal/result.ts';
 import { shown } from '../config/value.ts';
 import { memoryOf, memoryTable } from './memory.ts';
 
@@ -25,7 +27,7 @@ export const run: Run<typeof spec> = async ({ modelfile, json }, { model }) => {
   const record = await findModel(model);
   if (modelfile) {
     const text = toModelfile(record.from ?? record.id, record.settings ?? {}, record.adapters);
-    printResult(json, { modelfile: text }, text);
+    printValue(json, { modelfile: text }, text);
     return;
   }
   let memory: readonly ModelMemory[] | null = null;
@@ -35,7 +37,10 @@ export const run: Run<typeof spec> = async ({ modelfile, json }, { model }) => {
     say(`the memory of ${record.id} cannot be estimated: ${SvcError.from(error).message}`);
   }
   const file_sampling = await recommendedSampling(record.path).catch(() => ({}));
-  const text = [describe(record, file_sampling), ...(memory === null ? [] : ['', memoryTable(memory)])].join('\n');
+  const text = [
+    describe(record, file_sampling),
+    ...(memory === null ? [] : ['', 'Estimated memory:', memoryTable(memory)]),
+  ].join('\n');
   printResult(json, { ...record, file_sampling, memory }, text);
 };
 
@@ -71,10 +76,10 @@ function describe(model: ModelRecord, fileSampling: Partial<Sampling>): string {
       ['pid', String(loaded.pid)],
       ['device', loaded.device],
       ['loaded context', `${count(loaded.context_length)}${loaded.cache_type === 'q8_0' ? ' (q8_0 cache)' : ''}`],
-      ['memory', bytes(loaded.memory_bytes)],
+      ['memory', `${bytes(loaded.memory_bytes)} of weights, cache and buffers; svc ps shows all of its process`],
     );
   }
-  return facts(rows);
+  return facts(rows, out.tableColumns);
 }
 
 /** Rows of one setting of the config; of `sampling` one for each sampler. */

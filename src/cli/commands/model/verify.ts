@@ -5,7 +5,8 @@ import { jsonLinesFlag, type Run, type Spec } from '../../spec.ts';
 import { bytes, count } from '../../terminal/format.ts';
 import { modelName } from '../../machine/model-name.ts';
 import { openStore } from '../../machine/models.ts';
-import { print, printJsonLine, say, sayProgress } from '../../terminal/output.ts';
+import { printJsonLine, say, sayProgress } from '../../terminal/output.ts';
+import { printText } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'Check model files against their SHA-256 digests',
@@ -45,9 +46,9 @@ function shower(): (event: VerifyEvent) => void {
     }
     sayProgress('');
     const { model, state, size_bytes, problems, hint } = event;
-    print(`${model}: ${state === 'ok' ? `ok (${bytes(size_bytes)})` : 'damaged'}`);
-    for (const { file, message } of problems) print(`  ${file} ${message}`);
-    if (hint !== null && problems.length > 0) print(`  ${hint}`);
+    printText(`${model}: ${state === 'ok' ? `ok (${bytes(size_bytes)})` : 'damaged'}`);
+    for (const { file, message } of problems) printText(`  ${file} ${message}`);
+    if (hint !== null && problems.length > 0) printText(`  ${hint}`);
   };
 }
 

@@ -2,9 +2,11 @@ import { catalogue } from '../../../config/catalogue.ts';
 import type { ProviderRecord } from '../../../protocol/records.ts';
 import { lacksKey, providersInUse, providerNamed, recordOf } from '../../../providers/providers.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { table, text } from '../../terminal/format.ts';
+import { text } from '../../terminal/format.ts';
+import { table } from '../../terminal/layout.ts';
 import { fromDaemon, openStore } from '../../machine/models.ts';
-import { print, printJson, say } from '../../terminal/output.ts';
+import { out, printJson, say } from '../../terminal/output.ts';
+import { printText } from '../../terminal/result.ts';
 import { providersHere } from '../../machine/providers.ts';
 import { findServers } from './find-servers.ts';
 
@@ -32,17 +34,17 @@ export const run: Run<typeof spec> = async ({ all, probe, json }) => {
   }
   const rows = providers.map((provider) => [
     provider.name,
-    provider.kind,
     provider.state,
     keyOf(provider),
     text(provider.default_model),
     noteOn(provider),
+    provider.kind,
   ]);
-  print(table([['PROVIDER', 'KIND', 'STATE', 'KEY', 'DEFAULT MODEL', 'NOTE'], ...rows]));
+  printText(table([['PROVIDER', 'STATE', 'KEY', 'DEFAULT MODEL', 'NOTE', 'KIND'], ...rows], out.tableColumns));
   if (found !== undefined) {
-    print('');
+    printText('');
     if (found.length === 0) say('no server answers at the usual addresses on this machine');
-    else print(table([['FOUND', 'AT', 'MODELS', 'TO USE IT'], ...found.map(asRow)]));
+    else printText(table([['FOUND', 'AT', 'MODELS', 'TO USE IT'], ...found.map(asRow)], out.tableColumns));
   }
 };
 

@@ -9,7 +9,8 @@ import { LIMITS } from '../../../protocol/limits.ts';
 import type { ProviderRecord } from '../../../protocol/records.ts';
 import { lacksKey, providerNamed, recordOf } from '../../../providers/providers.ts';
 import { jsonFlag, providerArgument, type Flags, type Run, type Spec } from '../../spec.ts';
-import { askSecret, printResult, say } from '../../terminal/output.ts';
+import { askSecret, say } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 import { findProvider, keyHint, likeName, providersHere, titleOf } from '../../machine/providers.ts';
 import { readInput } from '../../asking/stdin.ts';
 import { askDaemonToReload, recordInDaemon } from './effect.ts';
@@ -97,7 +98,7 @@ function check(name: string, flags: Flags<typeof spec>): void {
 }
 
 async function readKey(name: string): Promise<string> {
-  const typed = await askSecret(`API key of ${titleOf(name)} (input is hidden)`);
+  const typed = await askSecret(`${titleOf(name)} API key (hidden)`);
   return checkedKey(typed ?? (await readInput(2 * LIMITS.providerKeyLength)));
 }
 
@@ -107,7 +108,7 @@ async function askForKey(name: string, flags: Flags<typeof spec>): Promise<strin
   const { config, keys } = providersHere();
   const provider = providerNamed(name, config, keys);
   if (provider === undefined || !lacksKey({ credential: provider.credential() })) return undefined;
-  const typed = await askSecret(`API key of ${titleOf(name)} (input is hidden; press Enter to skip)`);
+  const typed = await askSecret(`${titleOf(name)} API key (hidden; press Enter to skip)`);
   return typed === undefined || typed.trim() === '' ? undefined : checkedKey(typed);
 }
 

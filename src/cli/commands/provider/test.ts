@@ -5,7 +5,8 @@ import { ControlClient } from '../../../client/control-client.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonFlag, providerArgument, type Run, type Spec } from '../../spec.ts';
 import { fromDaemon } from '../../machine/models.ts';
-import { exit, out, print, printJson, say } from '../../terminal/output.ts';
+import { exit, out, printJson, sayHint } from '../../terminal/output.ts';
+import { printText } from '../../terminal/result.ts';
 import { connectHere, findProvider, keyHint, providersHere } from '../../machine/providers.ts';
 
 export const spec = {
@@ -26,7 +27,7 @@ export const run: Run<typeof spec> = async ({ json }, { provider: name }) => {
   try {
     for await (const step of stepsFor(name, controller.signal)) {
       steps.push(step);
-      if (!json) print(describe(step));
+      if (!json) printText(describe(step));
     }
   } finally {
     process.off('SIGINT', onInterrupt);
@@ -34,7 +35,7 @@ export const run: Run<typeof spec> = async ({ json }, { provider: name }) => {
   const failure = steps.find(({ status }) => status === 'fail');
   if (json) printJson({ provider: name, ok: failure === undefined, steps });
   if (failure === undefined) return;
-  if (!json && failure.step === 'key') say(keyHint(providerRecord(name)));
+  if (!json && failure.step === 'key') sayHint(keyHint(providerRecord(name)));
   return failure.code === 'PROVIDER_AUTH' ? ERRORS.PROVIDER_AUTH.exit : ERRORS.PROVIDER_FAILED.exit;
 };
 

@@ -4,7 +4,8 @@ import { changeConfig } from '../../../config/settings.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import { providerNamed } from '../../../providers/providers.ts';
 import { jsonFlag, providerArgument, type Run, type Spec } from '../../spec.ts';
-import { printResult, say } from '../../terminal/output.ts';
+import { say } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 import { providersHere } from '../../machine/providers.ts';
 import { askDaemonToReload } from './effect.ts';
 

@@ -5,7 +5,8 @@ import { SvcError } from '../../../protocol/errors.ts';
 import { defineService } from '../../../service/definition.ts';
 import { serviceManager, type Manager } from '../../../service/manager.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { printResult, say } from '../../terminal/output.ts';
+import { say } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 import { serviceFiles, writeServiceFiles } from '../../machine/service.ts';
 
 export const spec = {

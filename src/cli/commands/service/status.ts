@@ -1,8 +1,9 @@
 import { resolvePaths } from '../../../home/paths.ts';
 import { serviceManager } from '../../../service/manager.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { facts } from '../../terminal/format.ts';
-import { printResult, say } from '../../terminal/output.ts';
+import { facts } from '../../terminal/layout.ts';
+import { out, say } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 import { serviceFiles, textOf } from '../../machine/service.ts';
 
 /** Exit code if the service is not running, as for `svc status`. */
@@ -36,7 +37,7 @@ export const run: Run<typeof spec> = async ({ json }) => {
   ];
   if (installed) rows.push(['enabled', word(record.enabled)], ['active', word(record.active)]);
   for (const path of record.files) rows.push(['file', path]);
-  printResult(json, record, facts(rows));
+  printResult(json, record, facts(rows, out.tableColumns));
   if (installed && !current)
     say('it was installed by another version or with other settings: run `svc service install`');
   return state?.active === true ? 0 : NOT_RUNNING;

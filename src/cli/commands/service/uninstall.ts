@@ -1,7 +1,7 @@
 import { serviceManager } from '../../../service/manager.ts';
 import { removeService } from '../../machine/service.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
-import { printResult } from '../../terminal/output.ts';
+import { printResult } from '../../terminal/result.ts';
 
 export const spec = {
   summary: 'Stop the service and remove it',
