@@ -27,6 +27,7 @@ const node = (title, ...args) => run(title, process.execPath, args);
 
 const GATES = {
   types: () => node('types', 'node_modules/typescript/bin/tsc', '-p', '.'),
+  'console types': () => node('console types', 'node_modules/typescript/bin/tsc', '-p', 'console'),
   lint: () => node('lint', 'node_modules/eslint/bin/eslint.js', '.'),
   format: () => node('format', 'node_modules/prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.'),
   'c++ format': async () => {
