@@ -45,8 +45,9 @@ import type { ResponseStore } from '../responses/response-store.ts';
 import { tracesOf, type Traces } from '../traces/configured.ts';
 import { Checks, type Store } from './checks.ts';
 import { Conditions, type ConditionWriter } from './conditions.ts';
+import { Console } from './console/console.ts';
 import { OwnDaemonFile } from './daemon-file.ts';
-import { healthRecord, readyRecord, statusRecord, type Identity } from './health.ts';
+import { healthRecord, newIdentity, readyRecord, statusRecord, type Identity } from './health.ts';
 import { GrpcListener } from './grpc/listener.ts';
 import { HealthFeed } from './health-feed.ts';
 import { createListener } from './http/server.ts';
@@ -113,6 +114,7 @@ export class Daemon implements Services {
   readonly responses: ResponseStore;
   readonly background: BackgroundResponses;
   readonly healthFeed = new HealthFeed();
+  readonly console: Console;
   readonly access: Keys;
   readonly metrics: Metrics;
   readonly tracer: Traces;
@@ -128,22 +130,12 @@ export class Daemon implements Services {
     this.log = log;
     this.failures = new FailureLog(log);
     this.router = router;
-    this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log);
+    this.console = new Console({ paths, log, http: () => this.#identity.http });
+    this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log, this.console.sessions);
     this.responses = responseStoreOf(config.responses, paths, log);
     this.background = backgroundOf(this.responses, router, this.access, log);
     this.tracer = tracesOf(config.traces, log);
-    this.#identity = {
-      pid: process.pid,
-      mode,
-      version: VERSION,
-      http: null,
-      grpc: null,
-      ollama: null,
-      socket: paths.socketPath,
-      log_path: paths.logFile,
-      started_at: new Date().toISOString(),
-      last_exit: null,
-    };
+    this.#identity = newIdentity(mode, paths);
     this.#conditions = new Conditions(log, undefined, () => this.healthFeed.changed());
     this.#engine = this.#conditions.writer('engine');
     this.#reloader = this.#createReloader();
@@ -452,6 +444,7 @@ export class Daemon implements Services {
       log,
     });
     this.#monitor.stop();
+    await this.console.close();
     this.responses.close();
     await this.tracer.close();
   }

@@ -9,6 +9,7 @@ import type {
   ReadyRecord,
   StatusRecord,
 } from '../protocol/records.ts';
+import type { ConsoleLink, SessionKey } from '../protocol/console.ts';
 import type { KeyLimits, KeyScope } from '../protocol/keys.ts';
 import type { ListedModel } from '../protocol/model/listed.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
@@ -75,12 +76,30 @@ export interface ModelShelf {
   ): Promise<readonly string[]>;
 }
 
+/** A file of the console's page. */
+export interface PageFile {
+  readonly contentType: string;
+  readonly text: string;
+  readonly etag: string;
+}
+
+/** What the console has besides the public API. */
+export interface ConsoleServices {
+  /** null: the page has no such file, or this build has no page. */
+  page(name: string): Promise<PageFile | null>;
+  /** Makes a link that signs a browser in, once. `file`: as in ConsoleLink. Throws NOT_READY, CANNOT_WRITE. */
+  link(file: boolean): Promise<ConsoleLink>;
+  /** Exchanges the token of a link for a key. Throws UNAUTHORIZED. */
+  signIn(token: string): SessionKey;
+}
+
 export interface Services {
   readonly log: Logger;
   /** Log lines of failed requests. */
   readonly failures: FailureLog;
   readonly router: Router;
   readonly access: Access;
+  readonly console: ConsoleServices;
   readonly metrics: ListenerMetrics;
   readonly tracer: Tracer;
   /** Stored responses of OpenAI's Responses API. */

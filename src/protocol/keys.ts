@@ -7,6 +7,9 @@
 export const KEY_SCOPES = ['local', 'inference', 'admin'] as const;
 export type KeyScope = (typeof KEY_SCOPES)[number];
 
+/** Name under which the sessions of the console appear in the log, the ledger and metrics. No key may have it. */
+export const CONSOLE_KEY = 'console';
+
 /** True if `scope` includes `needed`. */
 export function allows(scope: KeyScope, needed: KeyScope): boolean {
   return KEY_SCOPES.indexOf(scope) >= KEY_SCOPES.indexOf(needed);

@@ -18,8 +18,13 @@ export const HTTP_ROUTES = {
   runtimeEmbed: '/v1/runtime/embed',
   /** RerankRequest → RerankLine lines; `model` as above. */
   runtimeRerank: '/v1/runtime/rerank',
+  /** SignInRequest → SessionKey. */
+  signIn: '/v1/runtime/sign-in',
   metrics: '/metrics',
-  ollamaRoot: '/',
+  /** The console for browsers; for other programs the line by which they find Ollama's API. */
+  root: '/',
+  /** `*`: a file of the console's page. */
+  consoleFile: '/console/*',
   ollamaVersion: '/api/version',
   ollamaTags: '/api/tags',
   ollamaPs: '/api/ps',
@@ -85,6 +90,8 @@ export const CONTROL_ROUTES = {
   providerTest: '/control/providers/test',
   /** `{"provider", "key"}` → `{}`: keeps a key in memory until the daemon exits. */
   providerKey: '/control/providers/key',
+  /** `{"file"}` → ConsoleLink. */
+  consoleLink: '/control/console/link',
 } as const;
 
 export interface LoadWishes {

@@ -84,6 +84,7 @@ const OPENED: Readonly<Record<string, string>> = {
   'src/process/native-package.ts': 'a file of the package',
   'src/process/process-identity.ts': '/proc',
   'src/config/version.ts': 'a file of the package',
+  'src/daemon/console/page-files.ts': 'a file of the package',
   'src/daemon/resources.ts': '/proc',
   'src/engine/gpu-bus.ts': '/sys',
   'src/engine/gpu.ts': 'a file of the package',

@@ -105,7 +105,7 @@ test('administration is not served over TCP, except changes of the models, which
   assert.ok(CONTROL.every(({ scope }) => scope === 'admin'));
   assert.equal(
     PUBLIC.filter(({ scope }) => scope === 'none' || scope === 'probe').map(({ path }) => path),
-    ['/livez', '/readyz', '/readyz/*', '/health', '/'],
+    ['/livez', '/readyz', '/readyz/*', '/health', '/', '/console/*', '/v1/runtime/sign-in'],
   );
 });
 

@@ -8,6 +8,8 @@ import { messages } from './anthropic/messages.ts';
 import * as anthropic from './anthropic/models.ts';
 import { byClient, isAnthropic } from './anthropic/version.ts';
 import type { RouteScope } from './authorize.ts';
+import { consoleFile, root } from './console/page.ts';
+import { link, signIn } from './console/sign-in.ts';
 import { chatCompletions } from './openai/chat-completions.ts';
 import { completions } from './openai/completions.ts';
 import * as control from './control.ts';
@@ -81,7 +83,9 @@ export const PUBLIC: readonly Route[] = [
   { method: 'POST', path: HTTP_ROUTES.infill, scope: 'local', handler: infill },
   { method: 'GET', path: HTTP_ROUTES.llamaHealth, scope: 'none', handler: llamaHealth },
   { method: 'GET', path: HTTP_ROUTES.props, scope: 'local', handler: props },
-  { method: 'GET', path: HTTP_ROUTES.ollamaRoot, scope: 'none', handler: ollama.ollamaRoot },
+  { method: 'GET', path: HTTP_ROUTES.root, scope: 'none', handler: root },
+  { method: 'GET', path: HTTP_ROUTES.consoleFile, scope: 'none', handler: consoleFile },
+  { method: 'POST', path: HTTP_ROUTES.signIn, scope: 'none', handler: signIn },
   { method: 'GET', path: HTTP_ROUTES.ollamaVersion, scope: 'local', handler: ollama.ollamaVersion },
   { method: 'GET', path: HTTP_ROUTES.ollamaTags, scope: 'local', handler: ollama.ollamaTags },
   { method: 'GET', path: HTTP_ROUTES.ollamaPs, scope: 'local', handler: ollama.ollamaPs },
@@ -109,6 +113,7 @@ export const CONTROL: readonly Route[] = [
   { method: 'POST', path: CONTROL_ROUTES.providerModels, scope: 'admin', handler: control.providerModels },
   { method: 'POST', path: CONTROL_ROUTES.providerTest, scope: 'admin', handler: control.testProvider },
   { method: 'POST', path: CONTROL_ROUTES.providerKey, scope: 'admin', handler: control.lendKey },
+  { method: 'POST', path: CONTROL_ROUTES.consoleLink, scope: 'admin', handler: link },
 ];
 
 export interface RouteMatch {

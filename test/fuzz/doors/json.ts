@@ -310,6 +310,8 @@ export const BODIES: readonly Body[] = [
   },
   { path: HTTP_ROUTES.ollamaDelete, control: false, method: 'DELETE', value: { model: 'copy' } },
   { path: HTTP_ROUTES.ollamaPull, control: false, value: { model: 'localhost:1/a/b', stream: false, insecure: true } },
+  { path: HTTP_ROUTES.signIn, control: false, value: { token: 'x' } },
+  { path: CONTROL_ROUTES.consoleLink, control: true, value: { file: true } },
   { path: CONTROL_ROUTES.stop, control: true, value: { drain_timeout_ms: 1 }, spoilt: { drain_timeout_ms: 'never' } },
   { path: CONTROL_ROUTES.drain, control: true, value: { drain: true }, spoilt: { drain: 'never' } },
   { path: CONTROL_ROUTES.reload, control: true, value: {} },

@@ -18,11 +18,6 @@ import { LINES } from './lines.ts';
 import { listedModels } from '../openai/models.ts';
 import { listedOf, recordOf } from './residence.ts';
 
-/** By this line programs find Ollama's API. */
-export function ollamaRoot({ reply }: Exchange): void {
-  reply.text(200, 'Ollama is running');
-}
-
 export function ollamaVersion({ services, reply }: Exchange): void {
   reply.json(200, toVersion(services.status().version));
 }
