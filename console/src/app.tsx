@@ -76,17 +76,22 @@ function Navigation(): JSX.Element {
       <footer class="tools">
         <button
           type="button"
-          class="quiet"
+          class="quiet round"
           aria-label={theme.value === 'dark' ? 'Light theme' : 'Dark theme'}
           onClick={toggleTheme}
         >
           <Icon name={theme.value === 'dark' ? 'sun' : 'moon'} />
         </button>
-        <button type="button" class="quiet wide-only" aria-label="Keyboard" onClick={() => (isHelpOpen.value = true)}>
+        <button
+          type="button"
+          class="quiet round wide-only"
+          aria-label="Keyboard"
+          onClick={() => (isHelpOpen.value = true)}
+        >
           <Icon name="keyboard" />
         </button>
         {key.value !== null && (
-          <button type="button" class="quiet" aria-label="Sign out" title="Sign out" onClick={() => useKey(null)}>
+          <button type="button" class="quiet round" aria-label="Sign out" title="Sign out" onClick={() => useKey(null)}>
             <Icon name="key" />
           </button>
         )}

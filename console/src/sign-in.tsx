@@ -18,6 +18,7 @@ export async function signInByLink(): Promise<void> {
   if (token === null) return;
   try {
     const record = await ask<{ readonly key: string }>(PATHS.signIn, { body: { token } });
+    linkError.value = null;
     useKey(record.key);
   } catch (thrown) {
     linkError.value = ApiError.from(thrown);

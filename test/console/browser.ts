@@ -9,6 +9,8 @@ import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 
+/** On an idle machine everything takes less than a second. */
+const PATIENCE_MS = 5_000;
 const PROGRAMS = ['chromium', 'chromium-browser', 'google-chrome'];
 
 function browserPath(): string | undefined {
@@ -53,8 +55,8 @@ export async function openConsole({ models = {}, config, env = {}, prepare }: Co
   for (const [name, file] of Object.entries(models))
     assert.is((await svc(['model', 'add', modelPath(file), '--name', name], { home })).code, 0);
   if (config !== undefined) {
-    await mkdir(home.dir, { recursive: true });
-    await writeFile(join(home.dir, 'config.json'), JSON.stringify(config));
+    await mkdir(join(home.dir, 'config'), { recursive: true });
+    await writeFile(join(home.dir, 'config', 'config.json'), JSON.stringify(config));
   }
   await prepare?.(home);
   const daemon = await spawnDaemon(home, { env }).settled();
@@ -70,6 +72,7 @@ export async function openConsole({ models = {}, config, env = {}, prepare }: Co
     problems,
     open: async (hash = '', { theme = 'light', width = 1280, height = 800 } = {}) => {
       const page = await browser.newPage({ viewport: { width, height }, colorScheme: theme, reducedMotion: 'reduce' });
+      page.setDefaultTimeout(PATIENCE_MS);
       watch(page, problems);
       await page.goto(`${url}/${hash}`);
       return page;

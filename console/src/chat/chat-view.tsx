@@ -18,13 +18,13 @@ export function ChatView(): JSX.Element {
       <header class="chat-head">
         <h1 class="unseen">Chat</h1>
         <ModelPicker conversation={conversation} />
-        <button type="button" class="quiet" aria-label="Options" onClick={() => setDialog('options')}>
+        <button type="button" class="quiet round" aria-label="Options" onClick={() => setDialog('options')}>
           <Icon name="settings" />
         </button>
-        <button type="button" class="quiet" aria-label="Conversations" onClick={() => setDialog('history')}>
+        <button type="button" class="quiet round" aria-label="Conversations" onClick={() => setDialog('history')}>
           <Icon name="history" />
         </button>
-        <button type="button" class="quiet" aria-label="New conversation" onClick={startNew}>
+        <button type="button" class="quiet round" aria-label="New conversation" onClick={startNew}>
           <Icon name="plus" />
         </button>
       </header>

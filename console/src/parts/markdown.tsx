@@ -9,10 +9,15 @@ import { Component, createRef, type JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { codeBlocks } from './code-blocks.ts';
 
+/** Tags without attributes that models write for want of Markdown. */
+const PLAIN_TAG = /^<\/?(?:b|br|em|hr|i|kbd|s|strong|sub|sup)\s*\/?>$/i;
+
 const marked = new Marked({
   gfm: true,
   renderer: {
     image: ({ href, text }) => `<a href="${escape(href)}">${escape(text === '' ? href : text)}</a>`,
+    // Other HTML is shown as it was written: a model that explains HTML means its text.
+    html: ({ text }) => (PLAIN_TAG.test(text.trim()) ? text : escape(text)),
     checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
   },
 });
