@@ -78,7 +78,7 @@ export interface DaemonParts {
   /** Sockets bound by a service manager. Absent: none. */
   readonly inherited?: InheritedSockets;
   readonly serviceManager?: ServiceManager;
-  readonly store: Store;
+  readonly store: Store & ShelfOptions['store'];
   /** The installed models, without the names that the config gives them. */
   readonly installed: ShelfOptions['installed'];
   readonly local: LocalEngines;
@@ -158,6 +158,7 @@ export class Daemon implements Services {
       ...parts,
       models: async () => await this.models(),
       unload: async (model) => await this.unload(model),
+      devices: () => parts.local.devices(),
       reload: () => void this.reload(),
     });
     this.#http = createListener({ services: this, control: false });

@@ -9,7 +9,7 @@ import type {
   ReadyRecord,
   StatusRecord,
 } from '../protocol/records.ts';
-import type { ConsoleLink, SessionKey } from '../protocol/console.ts';
+import type { CatalogueModel, ConsoleLink, SessionKey } from '../protocol/console.ts';
 import type { KeyLimits, KeyScope } from '../protocol/keys.ts';
 import type { ListedModel } from '../protocol/model/listed.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
@@ -65,6 +65,10 @@ export interface ModelShelf {
   copy(model: ModelRecord, name: string): Promise<void>;
   /** As `svc model rm --yes`. Throws INVALID_REQUEST for the built-in model, BUSY while it is in use, CANNOT_WRITE. */
   remove(model: ModelRecord): Promise<void>;
+  /** As `svc model default`. Throws INVALID_REQUEST, CANNOT_WRITE. */
+  setDefault(model: ModelRecord): Promise<void>;
+  /** The catalogue of models to pull, against the memory and the disk of this machine. */
+  catalogue(): Promise<readonly CatalogueModel[]>;
   /**
    * As `svc model create`: makes a name with settings from `model`. Resolves with the settings that were skipped, and why. Throws
    * INVALID_REQUEST, CANNOT_WRITE.

@@ -1,4 +1,4 @@
-/** Signing a browser in to the console. */
+/** What the console has besides the public API: signing a browser in, and the catalogue against this machine. */
 
 /** A link that signs a browser in, once. */
 export interface ConsoleLink {
@@ -23,4 +23,21 @@ export interface SessionKey {
   readonly key: string;
   /** RFC 3339. */
   readonly expires_at: string;
+}
+
+/** A model of the catalogue, against this machine. */
+export interface CatalogueModel {
+  readonly name: string;
+  readonly parameters_billions: number;
+  readonly quantization: string;
+  /** Estimated size of the download. */
+  readonly bytes: number;
+  readonly context_length: number;
+  readonly license: string;
+  readonly good_at: string;
+  /** False if memory or disk do not suffice. */
+  readonly fits: boolean;
+  /** Why it does not fit. */
+  readonly why?: string;
+  readonly installed: boolean;
 }

@@ -18,6 +18,22 @@ export const HTTP_ROUTES = {
   runtimeEmbed: '/v1/runtime/embed',
   /** RerankRequest → RerankLine lines; `model` as above. */
   runtimeRerank: '/v1/runtime/rerank',
+  /** GET → StatusRecord. */
+  runtimeStatus: '/v1/runtime/status',
+  /** GET → `{"providers": ProviderRecord[]}`. */
+  runtimeProviders: '/v1/runtime/providers',
+  /** GET → `{"models": CatalogueModel[]}`. */
+  runtimeCatalogue: '/v1/runtime/catalogue',
+  /** `{"model"}` with LoadWishes → LoadEvent lines. */
+  runtimeLoad: '/v1/runtime/load',
+  /** `{"model"}` → `{}`. */
+  runtimeUnload: '/v1/runtime/unload',
+  /** PullRequest without `hub` → PullEvent lines. */
+  runtimePull: '/v1/runtime/pull',
+  /** `{"model"}` → `{}`; as `svc model rm --yes`. */
+  runtimeRemove: '/v1/runtime/remove',
+  /** `{"model"}` → `{}`; as `svc model default`. */
+  runtimeDefault: '/v1/runtime/default',
   /** SignInRequest → SessionKey. */
   signIn: '/v1/runtime/sign-in',
   metrics: '/metrics',

@@ -275,6 +275,8 @@ function ordinaryWorld(): World {
       copy: () => Promise.resolve(),
       remove: () => Promise.resolve(),
       create: () => Promise.resolve([]),
+      setDefault: () => Promise.resolve(),
+      catalogue: () => Promise.resolve([]),
     },
     policies: {},
   };

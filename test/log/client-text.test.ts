@@ -50,6 +50,7 @@ import { DetokenizeRequestSchema, TokenizeTextRequestSchema } from '../../src/pr
 import { connectTo, definitions, failureOf } from '../grpc/scripted.ts';
 import { ask, type To } from '../http/ask.ts';
 import { wav } from '../support/media-files.ts';
+import { consoleBodies } from './console-bodies.ts';
 import { planted, plantedMessages, plantedSchemas } from './planted.ts';
 import { endQuotingDaemon, searchTraces, startQuotingDaemon, type QuotingDaemon } from './quoting-daemon.ts';
 
@@ -297,7 +298,7 @@ const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
     { model: 'x', from: 'default', parameters: { temperature: TEXT } },
   ],
   [HTTP_ROUTES.ollamaDelete]: () => [{ model: TEXT }, { name: TEXT }, { model: [TEXT] }],
-  [HTTP_ROUTES.signIn]: () => [{ token: TEXT }, { token: [TEXT] }, { [TEXT]: TEXT }],
+  ...consoleBodies(TEXT),
   [HTTP_ROUTES.ollamaPull]: () => [{ model: TEXT }, { name: `hf:o/${TEXT}` }, { model: `h:1/o/${TEXT}` }],
 };
 

@@ -19,6 +19,7 @@ import { health, livez, readyz, readyzOne } from './health.ts';
 import { infill } from './llama-server/infill.ts';
 import { llamaHealth, props } from './llama-server/props.ts';
 import { applyTemplate, detokenize, tokenize } from './llama-server/tokenize.ts';
+import * as manage from './manage.ts';
 import { metrics } from './metrics.ts';
 import { listModels, showModel } from './openai/models.ts';
 import { ollamaChat, ollamaGenerate } from './ollama/answers.ts';
@@ -54,6 +55,14 @@ export const PUBLIC: readonly Route[] = [
   { method: 'POST', path: HTTP_ROUTES.runtimeGenerate, scope: 'local', handler: runtime.generate },
   { method: 'POST', path: HTTP_ROUTES.runtimeEmbed, scope: 'local', handler: runtime.embed },
   { method: 'POST', path: HTTP_ROUTES.runtimeRerank, scope: 'local', handler: runtime.rerank },
+  { method: 'GET', path: HTTP_ROUTES.runtimeStatus, scope: 'admin', handler: manage.status },
+  { method: 'GET', path: HTTP_ROUTES.runtimeProviders, scope: 'admin', handler: manage.providers },
+  { method: 'GET', path: HTTP_ROUTES.runtimeCatalogue, scope: 'admin', handler: manage.catalogue },
+  { method: 'POST', path: HTTP_ROUTES.runtimeLoad, scope: 'admin', handler: manage.load },
+  { method: 'POST', path: HTTP_ROUTES.runtimeUnload, scope: 'admin', handler: manage.unload },
+  { method: 'POST', path: HTTP_ROUTES.runtimePull, scope: 'admin', handler: manage.pull },
+  { method: 'POST', path: HTTP_ROUTES.runtimeRemove, scope: 'admin', handler: manage.remove },
+  { method: 'POST', path: HTTP_ROUTES.runtimeDefault, scope: 'admin', handler: manage.setDefault },
   { method: 'GET', path: HTTP_ROUTES.metrics, scope: 'local', handler: metrics },
   { method: 'POST', path: HTTP_ROUTES.chatCompletions, scope: 'local', handler: chatCompletions },
   { method: 'POST', path: HTTP_ROUTES.messages, scope: 'local', handler: messages },
@@ -102,14 +111,14 @@ export const PUBLIC: readonly Route[] = [
 
 /** Routes of the control socket only. */
 export const CONTROL: readonly Route[] = [
-  { method: 'GET', path: CONTROL_ROUTES.status, scope: 'admin', handler: control.status },
+  { method: 'GET', path: CONTROL_ROUTES.status, scope: 'admin', handler: manage.status },
   { method: 'POST', path: CONTROL_ROUTES.stop, scope: 'admin', handler: control.stop },
   { method: 'POST', path: CONTROL_ROUTES.drain, scope: 'admin', handler: control.drain },
   { method: 'POST', path: CONTROL_ROUTES.reload, scope: 'admin', handler: control.reload },
-  { method: 'POST', path: CONTROL_ROUTES.load, scope: 'admin', handler: control.load },
-  { method: 'POST', path: CONTROL_ROUTES.pull, scope: 'admin', handler: control.pull },
-  { method: 'POST', path: CONTROL_ROUTES.unload, scope: 'admin', handler: control.unload },
-  { method: 'GET', path: CONTROL_ROUTES.providers, scope: 'admin', handler: control.providers },
+  { method: 'POST', path: CONTROL_ROUTES.load, scope: 'admin', handler: manage.load },
+  { method: 'POST', path: CONTROL_ROUTES.pull, scope: 'admin', handler: manage.pull },
+  { method: 'POST', path: CONTROL_ROUTES.unload, scope: 'admin', handler: manage.unload },
+  { method: 'GET', path: CONTROL_ROUTES.providers, scope: 'admin', handler: manage.providers },
   { method: 'POST', path: CONTROL_ROUTES.providerModels, scope: 'admin', handler: control.providerModels },
   { method: 'POST', path: CONTROL_ROUTES.providerTest, scope: 'admin', handler: control.testProvider },
   { method: 'POST', path: CONTROL_ROUTES.providerKey, scope: 'admin', handler: control.lendKey },
