@@ -1,9 +1,9 @@
 /** Asks for a key when the daemon wants one, and uses the token of a one-time link. */
 import type { JSX } from 'preact';
+import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { useState } from 'preact/hooks';
 import { signal } from '@preact/signals';
 import { ApiError } from './api/api-error.ts';
-import { PATHS } from './api/paths.ts';
 import { ask } from './api/request.ts';
 import { Icon } from './parts/icon.tsx';
 import { Modal } from './parts/modal.tsx';
@@ -17,7 +17,7 @@ export async function signInByLink(): Promise<void> {
   const token = takeLinkToken();
   if (token === null) return;
   try {
-    const record = await ask<{ readonly key: string }>(PATHS.signIn, { body: { token } });
+    const record = await ask<{ readonly key: string }>(HTTP_ROUTES.signIn, { body: { token } });
     linkError.value = null;
     useKey(record.key);
   } catch (thrown) {

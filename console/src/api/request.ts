@@ -1,7 +1,6 @@
 /** Requests to the daemon that served this page. */
-import type { ErrorEvent } from '../../../src/protocol/routes.ts';
+import { HTTP_ROUTES, type ErrorEvent } from '../../../src/protocol/routes.ts';
 import { ApiError, errorOf, isErrorEvent } from './api-error.ts';
-import { PATHS } from './paths.ts';
 import { key, refuseKey } from '../state/session.ts';
 
 export interface Ask {
@@ -59,7 +58,7 @@ async function send(path: string, options: Ask): Promise<Response> {
   if (response.ok) return response;
   const error = await errorOf(response);
   // A refused link says nothing about the key.
-  if (response.status === 401 && path !== PATHS.signIn) refuseKey(sentKey, error);
+  if (response.status === 401 && path !== HTTP_ROUTES.signIn) refuseKey(sentKey, error);
   throw error;
 }
 

@@ -1,10 +1,10 @@
 /** Models that are known to be good, and whether this machine can run them. */
 import type { JSX } from 'preact';
-import type { CatalogueRecord } from './catalogue.ts';
+import type { CatalogueModel } from '../../../src/protocol/console.ts';
 import { bytes, count } from '../parts/format.ts';
 import { pull, pulls } from './pulls.ts';
 
-export function CatalogueList({ models }: { readonly models: readonly CatalogueRecord[] }): JSX.Element {
+export function CatalogueList({ models }: { readonly models: readonly CatalogueModel[] }): JSX.Element {
   return (
     <ul class="cards">
       {models.map((each) => (
@@ -13,12 +13,8 @@ export function CatalogueList({ models }: { readonly models: readonly CatalogueR
             <h3>{each.name}</h3>
             <span class={`badge ${each.fits ? 'ok' : 'warn'}`}>{each.fits ? 'fits' : 'does not fit'}</span>
           </div>
-          <p class="muted figures">
-            {[bytes(each.bytes), each.context_length === undefined ? null : `context ${count(each.context_length)}`]
-              .filter((fact) => fact !== null)
-              .join(' · ')}
-          </p>
-          {each.title !== undefined && <p>{each.title}</p>}
+          <p class="muted figures">{factsOf(each)}</p>
+          <p>{each.good_at}</p>
           {each.why !== undefined && <p class="muted">{each.why}</p>}
           <div class="row actions">
             {each.installed ? (
@@ -38,4 +34,14 @@ export function CatalogueList({ models }: { readonly models: readonly CatalogueR
       ))}
     </ul>
   );
+}
+
+function factsOf({ parameters_billions, quantization, bytes: size, context_length, license }: CatalogueModel): string {
+  return [
+    `${parameters_billions}B parameters`,
+    quantization,
+    bytes(size),
+    `context ${count(context_length)}`,
+    license,
+  ].join(' · ');
 }

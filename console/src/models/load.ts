@@ -1,7 +1,6 @@
 /** Loads that this page has started. */
 import { signal } from '@preact/signals';
-import type { LoadEvent } from '../../../src/protocol/routes.ts';
-import { PATHS } from '../api/paths.ts';
+import { HTTP_ROUTES, type LoadEvent } from '../../../src/protocol/routes.ts';
 import { ask, askLines } from '../api/request.ts';
 import { check } from '../state/connection.ts';
 import { announce } from '../parts/announcer.tsx';
@@ -13,7 +12,7 @@ export const loading = signal<ReadonlyMap<string, number>>(new Map());
 export async function load(model: string): Promise<void> {
   set(model, 0);
   try {
-    for await (const event of askLines<LoadEvent>(PATHS.load, { body: { model } }))
+    for await (const event of askLines<LoadEvent>(HTTP_ROUTES.runtimeLoad, { body: { model } }))
       if (event.type === 'progress') set(model, event.fraction);
     announce(`${model} is loaded`);
   } finally {
@@ -24,7 +23,7 @@ export async function load(model: string): Promise<void> {
 
 /** Throws ApiError. */
 export async function unload(model: string): Promise<void> {
-  await ask(PATHS.unload, { body: { model } });
+  await ask(HTTP_ROUTES.runtimeUnload, { body: { model } });
   announce(`${model} is unloaded`);
   void check();
 }

@@ -1,9 +1,9 @@
 /** One installed model, and what can be done with it. */
 import type { JSX } from 'preact';
+import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
 import { useState } from 'preact/hooks';
 import type { ModelRecord } from '../../../src/protocol/records.ts';
 import { ApiError } from '../api/api-error.ts';
-import { PATHS } from '../api/paths.ts';
 import { ask } from '../api/request.ts';
 import { configure, current, startNew } from '../chat/conversations.ts';
 import { bytes, count, short } from '../parts/format.ts';
@@ -87,7 +87,7 @@ function Actions({ model: { id, state, default: isDefault, builtin, from }, isBu
           class="quiet"
           disabled={isBusy}
           aria-label={`Make ${id} the default`}
-          onClick={() => act(() => ask(PATHS.makeDefault, { body }))}
+          onClick={() => act(() => ask(HTTP_ROUTES.runtimeDefault, { body }))}
         >
           Make default
         </button>
@@ -99,7 +99,7 @@ function Actions({ model: { id, state, default: isDefault, builtin, from }, isBu
           disabled={isBusy}
           aria-label={isSure ? `Really remove ${id}` : `Remove ${id}`}
           onBlur={() => setSure(false)}
-          onClick={() => (isSure ? act(() => ask(PATHS.remove, { body })) : setSure(true))}
+          onClick={() => (isSure ? act(() => ask(HTTP_ROUTES.runtimeRemove, { body })) : setSure(true))}
         >
           {isSure ? 'Really remove?' : 'Remove'}
         </button>

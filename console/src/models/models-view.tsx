@@ -1,9 +1,8 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { CatalogueRecord } from './catalogue.ts';
+import type { CatalogueModel } from '../../../src/protocol/console.ts';
 import type { ModelRecord } from '../../../src/protocol/records.ts';
 import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
-import { PATHS } from '../api/paths.ts';
 import { Problem } from '../parts/problem.tsx';
 import { useAnswer } from '../parts/use-answer.ts';
 import { health } from '../state/connection.ts';
@@ -14,7 +13,7 @@ import { pull, pulled } from './pulls.ts';
 
 export function ModelsView(): JSX.Element {
   const installed = useAnswer<{ readonly models: readonly ModelRecord[] }>(HTTP_ROUTES.runtimeModels);
-  const catalogue = useAnswer<{ readonly models: readonly CatalogueRecord[] }>(PATHS.catalogue);
+  const catalogue = useAnswer<{ readonly models: readonly CatalogueModel[] }>(HTTP_ROUTES.runtimeCatalogue);
   // Also loads, unloads and crashes that this page has not caused.
   const states = (health.value?.models ?? []).map(({ id, state, pid }) => `${id} ${state} ${String(pid)}`).join('\n');
   const pullsDone = pulled.value;

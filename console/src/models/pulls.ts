@@ -1,8 +1,7 @@
 /** Pulls that this page has started. They go on while another view is shown; leaving the page stops them. */
 import { signal } from '@preact/signals';
-import type { PullEvent } from '../../../src/protocol/routes.ts';
+import { HTTP_ROUTES, type PullEvent } from '../../../src/protocol/routes.ts';
 import { ApiError } from '../api/api-error.ts';
-import { PATHS } from '../api/paths.ts';
 import { askLines } from '../api/request.ts';
 import { readModels } from '../chat/models.ts';
 import { announce } from '../parts/announcer.tsx';
@@ -43,7 +42,8 @@ export async function pull(model: string): Promise<void> {
   pulls.value = [...pulls.value.filter((each) => each.model !== model), start];
   try {
     const { signal } = controller;
-    for await (const event of askLines<PullEvent>(PATHS.pull, { body: { model }, signal })) change(model, after(event));
+    for await (const event of askLines<PullEvent>(HTTP_ROUTES.runtimePull, { body: { model }, signal }))
+      change(model, after(event));
     if (find(model)?.state !== 'done') throw ApiError.cutOff();
     announce(`${model} is installed`);
     pulled.value += 1;
