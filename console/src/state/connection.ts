@@ -6,7 +6,7 @@ import { ApiError } from '../api/api-error.ts';
 import { ask } from '../api/request.ts';
 import { key, keyWanted } from './session.ts';
 
-const VISIBLE_MS = 2000;
+const VISIBLE_MS = 1000;
 const HIDDEN_MS = 15_000;
 const TIMEOUT_MS = 5000;
 
