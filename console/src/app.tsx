@@ -42,11 +42,11 @@ export function App(): JSX.Element {
   const Page = PAGES[name];
   return (
     <div class="frame">
-      <a class="skip" href={location.hash} onClick={(event) => (event.preventDefault(), main.current?.focus())}>
+      <a class="skip" href="#content" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
         To the content
       </a>
       <Navigation />
-      <main ref={main} tabIndex={-1} aria-label={TITLES[name]}>
+      <main ref={main} id="content" tabIndex={name === 'chat' ? -1 : 0} aria-label={TITLES[name]}>
         <OfflineBanner />
         <Page />
       </main>

@@ -29,7 +29,7 @@ suite.after(async () => {
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
   const { violations: found } = await page.evaluate(
-    async () => (await (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run()) as AxeResults,
+    async () => await (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run(),
   );
   return found.map(
     ({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`,

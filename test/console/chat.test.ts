@@ -182,6 +182,18 @@ test('a model of this machine answers, and every kind of name is offered', async
   assert.match(await answer().innerText(), /builtin · \d+ \+ \d+ tokens · [\d,.]+ tokens\/s · first after/);
 });
 
+test('a name that is not listed is typed', async () => {
+  gate.open();
+  answerInParts('Large', '.');
+  await page.getByLabel('Model', { exact: true }).selectOption('Another name…');
+  await page.getByRole('textbox', { name: 'Name of the model' }).fill('farm/larger');
+  await page.keyboard.press('Enter');
+  await page.getByRole('textbox', { name: 'Message' }).fill('Hello');
+  await page.keyboard.press('Enter');
+  await answer().getByText('Large.').waitFor();
+  assert.is(upstream.asked.at(-1)?.body.model, 'larger');
+});
+
 test('a picture is attached, shown and sent', async () => {
   gate.open();
   answerInParts('A dot', '.');

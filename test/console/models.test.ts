@@ -102,7 +102,7 @@ test('an engine is killed: the page shows it, and that it is back', async () => 
 });
 
 test('the default is another model, and one is removed after a second click', async () => {
-  await button('Make tiny the default').click();
+  await button('Make default: tiny').click();
   await card('tiny').getByText('default', { exact: true }).waitFor();
   await button(`Remove ${ID}`).click();
   await button(`Really remove ${ID}`).click();

@@ -1,7 +1,7 @@
 /** Requests to the daemon that served this page. */
-import { HTTP_ROUTES, type ErrorEvent } from '../../../src/protocol/routes.ts';
+import type { ErrorEvent } from '../../../src/protocol/routes.ts';
 import { ApiError, errorOf, isErrorEvent } from './api-error.ts';
-import { key, refuseKey } from '../state/session.ts';
+import { key } from '../state/session.ts';
 
 export interface Ask {
   readonly method?: 'GET' | 'POST';
@@ -33,7 +33,7 @@ export async function* askLines<Line extends { readonly type: string }>(
 }
 
 /** Returns the answer of a request, whatever its status. Throws ApiError if there is none. */
-export async function fetchAnswer(path: string, { method, body, signal }: Ask): Promise<Response> {
+async function fetchAnswer(path: string, { method, body, signal }: Ask): Promise<Response> {
   const headers = new Headers({ accept: 'application/json, application/x-ndjson' });
   if (key.value !== null) headers.set('authorization', `Bearer ${key.value}`);
   if (body !== undefined) headers.set('content-type', 'application/json');
@@ -53,13 +53,9 @@ export async function fetchAnswer(path: string, { method, body, signal }: Ask): 
 }
 
 async function send(path: string, options: Ask): Promise<Response> {
-  const sentKey = key.value;
   const response = await fetchAnswer(path, options);
-  if (response.ok) return response;
-  const error = await errorOf(response);
-  // A refused link says nothing about the key.
-  if (response.status === 401 && path !== HTTP_ROUTES.signIn) refuseKey(sentKey, error);
-  throw error;
+  if (!response.ok) throw await errorOf(response);
+  return response;
 }
 
 async function* linesOf(response: Response): AsyncGenerator<string> {

@@ -2,8 +2,8 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { DoctorRecord } from '../../../src/protocol/doctor.ts';
+import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
 import { ApiError } from '../api/api-error.ts';
-import { PATHS } from '../api/paths.ts';
 import { ask } from '../api/request.ts';
 import { announce } from '../parts/announcer.tsx';
 import { plural } from '../parts/format.ts';
@@ -21,7 +21,7 @@ export function DoctorView(): JSX.Element {
     setRunning(true);
     setError(null);
     try {
-      const found = await ask<DoctorRecord>(PATHS.doctor);
+      const found = await ask<DoctorRecord>(HTTP_ROUTES.runtimeDoctor);
       setRecord(found);
       announce(summaryOf(found));
     } catch (thrown) {

@@ -1,9 +1,9 @@
 /** Makes a key, and shows it this once. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { KeyScope } from '../../../src/protocol/keys.ts';
+import type { KeyScope, NewKey } from '../../../src/protocol/keys.ts';
+import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
 import { ApiError } from '../api/api-error.ts';
-import { PATHS } from '../api/paths.ts';
 import { ask } from '../api/request.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { Modal } from '../parts/modal.tsx';
@@ -28,7 +28,7 @@ export function KeyForm({ onAdded, onClose }: Props): JSX.Element {
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     try {
-      const { key } = await ask<{ readonly key: string }>(PATHS.keys, { body: { name: name.trim(), scope } });
+      const { key } = await ask<NewKey>(HTTP_ROUTES.runtimeKeys, { body: { name: name.trim(), scope } });
       setMade(key);
       setError(null);
       await onAdded();

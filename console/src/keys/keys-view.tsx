@@ -1,17 +1,17 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { ShownKey } from '../../../src/protocol/keys.ts';
+import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
 import { ApiError } from '../api/api-error.ts';
-import { PATHS } from '../api/paths.ts';
 import { ask } from '../api/request.ts';
 import { announce } from '../parts/announcer.tsx';
 import { count, moment } from '../parts/format.ts';
 import { Problem } from '../parts/problem.tsx';
 import { useAnswer } from '../parts/use-answer.ts';
 import { KeyForm } from './key-form.tsx';
-import type { KeyRecord } from './key-record.ts';
 
 export function KeysView(): JSX.Element {
-  const { answer, error, refresh } = useAnswer<{ readonly keys: readonly KeyRecord[] }>(PATHS.keys);
+  const { answer, error, refresh } = useAnswer<{ readonly keys: readonly ShownKey[] }>(HTTP_ROUTES.runtimeKeys);
   const [isAdding, setAdding] = useState(false);
   const keys = answer?.keys ?? [];
   return (
@@ -23,7 +23,7 @@ export function KeysView(): JSX.Element {
         </button>
       </div>
       <p class="muted">
-        Programs of other machines need a key. With at least one key, programs of this machine need one too.
+        Programs of other machines need a key. Once there is one, programs of this machine need one too.
       </p>
       {error !== null && <Problem error={error} />}
       {answer !== null && keys.length === 0 && <p>There is no key yet.</p>}
@@ -37,13 +37,13 @@ export function KeysView(): JSX.Element {
   );
 }
 
-function KeyCard({ record, onChange }: { readonly record: KeyRecord; onChange(): Promise<void> }): JSX.Element {
+function KeyCard({ record, onChange }: { readonly record: ShownKey; onChange(): Promise<void> }): JSX.Element {
   const { name, scope } = record;
   const [isSure, setSure] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
   const remove = async (): Promise<void> => {
     try {
-      await ask(PATHS.removeKey, { body: { name } });
+      await ask(HTTP_ROUTES.runtimeKeysRemove, { body: { name } });
       announce(`The key ${name} is removed`);
       await onChange();
     } catch (thrown) {
@@ -66,14 +66,14 @@ function KeyCard({ record, onChange }: { readonly record: KeyRecord; onChange():
           onBlur={() => setSure(false)}
           onClick={() => (isSure ? void remove() : setSure(true))}
         >
-          {isSure ? 'Really remove?' : 'Remove'}
+          {isSure ? 'Really remove' : 'Remove'}
         </button>
       </div>
     </li>
   );
 }
 
-function described({ models, tokens_per_day, tokens_per_month, expires_at, created_at }: KeyRecord): string {
+function described({ models, tokens_per_day, tokens_per_month, expires_at, created_at }: ShownKey): string {
   const facts = [
     models === null ? 'all models' : models.join(', '),
     tokens_per_day === null ? null : `${count(tokens_per_day)} tokens a day`,

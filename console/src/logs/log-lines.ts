@@ -1,11 +1,9 @@
 /** The newest lines of the daemon's log, and those that a filter leaves. */
 import { computed, signal } from '@preact/signals';
-import type { LogLevel, LogRecord } from '../../../src/protocol/logs.ts';
-import { LOG_LEVELS } from '../../../src/protocol/logs.ts';
+import { LOG_LEVELS, type LogEvent, type LogLevel, type LogRecord } from '../../../src/protocol/logs.ts';
+import { HTTP_ROUTES, type ErrorEvent } from '../../../src/protocol/routes.ts';
 import { ApiError } from '../api/api-error.ts';
-import { PATHS } from '../api/paths.ts';
 import { askLines } from '../api/request.ts';
-import type { LogEvent } from './log-event.ts';
 
 /** Lines that are kept. */
 const MOST_LINES = 10_000;
@@ -54,7 +52,10 @@ export async function followLog(signal: AbortSignal): Promise<void> {
   };
   lines.value = [];
   try {
-    for await (const event of askLines<LogEvent>(`${PATHS.logs}?tail=${TAIL}&follow=1`, { signal })) {
+    for await (const event of askLines<LogEvent | ErrorEvent>(`${HTTP_ROUTES.runtimeLogs}?tail=${TAIL}&follow=1`, {
+      signal,
+    })) {
+      if (event.type === 'end') break;
       batch.push(lineOf(event.record));
       timer ??= setTimeout(flush, BATCH_MS);
     }
@@ -71,7 +72,6 @@ function lineOf(record: LogRecord): LogLine {
   return { number: nextNumber, record, text: `${record.msg} ${JSON.stringify(record)}`.toLowerCase() };
 }
 
-/** Ids of requests, under whatever name a line has them. */
-function isOf({ request_id, trace_id, id }: LogRecord, request: string): boolean {
-  return [request_id, trace_id, id].some((each) => each === request);
+function isOf(record: LogRecord, request: string): boolean {
+  return [record['id'], record['trace_id']].includes(request);
 }

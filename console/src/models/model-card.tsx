@@ -86,7 +86,7 @@ function Actions({ model: { id, state, default: isDefault, builtin, from }, isBu
           type="button"
           class="quiet"
           disabled={isBusy}
-          aria-label={`Make ${id} the default`}
+          aria-label={`Make default: ${id}`}
           onClick={() => act(() => ask(HTTP_ROUTES.runtimeDefault, { body }))}
         >
           Make default
@@ -101,7 +101,7 @@ function Actions({ model: { id, state, default: isDefault, builtin, from }, isBu
           onBlur={() => setSure(false)}
           onClick={() => (isSure ? act(() => ask(HTTP_ROUTES.runtimeRemove, { body })) : setSure(true))}
         >
-          {isSure ? 'Really remove?' : 'Remove'}
+          {isSure ? 'Really remove' : 'Remove'}
         </button>
       )}
     </>

@@ -1,9 +1,9 @@
 /** Samples of the daemon, one a second, of the last minutes. */
 import { signal } from '@preact/signals';
+import type { LiveEvent, LiveSample } from '../../../src/protocol/live.ts';
+import { HTTP_ROUTES, type ErrorEvent } from '../../../src/protocol/routes.ts';
 import { ApiError } from '../api/api-error.ts';
-import { PATHS } from '../api/paths.ts';
 import { askLines } from '../api/request.ts';
-import type { LiveEvent, LiveSample } from './live-sample.ts';
 
 /** Five minutes. */
 const MOST_SAMPLES = 300;
@@ -15,8 +15,9 @@ export const liveError = signal<ApiError | null>(null);
 /** Reads samples until `signal` is aborted or the daemon goes away. Never throws. */
 export async function readLive(signal: AbortSignal): Promise<void> {
   try {
-    for await (const event of askLines<LiveEvent>(PATHS.live, { signal })) {
+    for await (const event of askLines<LiveEvent | ErrorEvent>(HTTP_ROUTES.runtimeLive, { signal })) {
       liveError.value = null;
+      if (event.type === 'end') return;
       samples.value = [...samples.value.slice(1 - MOST_SAMPLES), event];
     }
   } catch (thrown) {

@@ -25,9 +25,12 @@ export function NowView(): JSX.Element {
       ) : (
         <>
           <dl class="tiles">
-            <Tile name="Generating" value={rate(sum(newest.engines.map((each) => each.tokens_per_second)))} />
-            <Tile name="Running" value={count(sum(newest.engines.map(({ running }) => running)))} />
-            <Tile name="Waiting" value={count(sum(newest.engines.map(({ waiting }) => waiting)))} />
+            <Tile
+              name="Generating"
+              value={rate(sum([...newest.engines, ...newest.providers].map((each) => each.tokens_per_second)))}
+            />
+            <Tile name="Running" value={count(newest.queue.running)} />
+            <Tile name="Waiting" value={count(newest.queue.waiting)} />
             <Tile name="Up for" value={duration(newest.daemon.uptime_s * 1000)} />
           </dl>
           <h2>Requests</h2>
@@ -58,10 +61,7 @@ function Plots(): JSX.Element {
       ],
       prompts: ofEngines(all, (each) => each.prompt_tokens_per_second),
       first: [...ofEngines(all, (each) => each.ttft_ms), ...ofProviders(all, (each) => each.ttft_ms)],
-      queue: [
-        ofAll(all, 'running', ({ engines }) => sum(engines.map(({ running }) => running))),
-        ofAll(all, 'waiting', ({ engines }) => sum(engines.map(({ waiting }) => waiting))),
-      ],
+      queue: [ofAll(all, 'running', ({ queue }) => queue.running), ofAll(all, 'waiting', ({ queue }) => queue.waiting)],
       cells: ofEngines(all, (each) => each.cache_cells_used),
       memory: [
         ofAll(all, 'daemon', ({ daemon }) => daemon.memory_bytes),

@@ -46,7 +46,7 @@ export function Plot({ title, times, series, format }: Props): JSX.Element {
   useEffect(() => plot.current?.setData(newest.current), [times.at(-1), names, colours]);
 
   return (
-    <figure class="card plot">
+    <figure class="card plot" data-samples={times.length}>
       <figcaption>
         <h2>{title}</h2>
         <ul class="legend">

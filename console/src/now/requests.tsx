@@ -1,14 +1,14 @@
 /** Requests that run or wait, with a button that ends each. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { LiveRequest } from '../../../src/protocol/live.ts';
+import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
 import { ApiError } from '../api/api-error.ts';
-import { PATHS } from '../api/paths.ts';
 import { ask } from '../api/request.ts';
 import { announce } from '../parts/announcer.tsx';
 import { count, duration, NONE } from '../parts/format.ts';
 import { Problem } from '../parts/problem.tsx';
 import { show } from '../state/view.ts';
-import type { LiveRequest } from './live-sample.ts';
 
 interface Props {
   readonly requests: readonly LiveRequest[];
@@ -20,7 +20,7 @@ export function Requests({ requests, time }: Props): JSX.Element {
   const [error, setError] = useState<ApiError | null>(null);
   const cancel = async (id: string): Promise<void> => {
     try {
-      await ask(PATHS.cancel, { body: { id } });
+      await ask(HTTP_ROUTES.runtimeCancel, { body: { id } });
       announce('Request cancelled');
       setError(null);
     } catch (thrown) {
@@ -51,8 +51,8 @@ export function Requests({ requests, time }: Props): JSX.Element {
             </tr>
           </thead>
           <tbody>
-            {requests.map((each) => (
-              <Row key={each.id} request={each} time={time} onCancel={() => void cancel(each.id)} />
+            {requests.map((each, index) => (
+              <Row key={`${each.id} ${index}`} request={each} time={time} onCancel={() => void cancel(each.id)} />
             ))}
           </tbody>
         </table>
@@ -68,7 +68,8 @@ interface RowProps {
 }
 
 function Row({ request, time, onCancel }: RowProps): JSX.Element {
-  const { id, model, kind, key, state, started, output_tokens } = request;
+  const { id, kind, key, state, started, output_tokens } = request;
+  const model = modelOf(request);
   return (
     <tr>
       <th scope="row">{model}</th>
@@ -89,4 +90,9 @@ function Row({ request, time, onCancel }: RowProps): JSX.Element {
       </td>
     </tr>
   );
+}
+
+function modelOf({ model, provider }: LiveRequest): string {
+  if (model === null) return 'default model';
+  return provider === null || provider === 'local' || model.startsWith(`${provider}/`) ? model : `${provider}/${model}`;
 }

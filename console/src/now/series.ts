@@ -1,5 +1,5 @@
 /** Lines of the plots, from samples. */
-import type { LiveSample } from './live-sample.ts';
+import type { LiveEngine, LiveProvider, LiveSample } from '../../../src/protocol/live.ts';
 
 export interface Series {
   readonly name: string;
@@ -7,20 +7,20 @@ export interface Series {
   readonly values: readonly (number | null)[];
 }
 
-type Engine = LiveSample['engines'][number];
-type Provider = LiveSample['providers'][number];
-
 /** Seconds since 1970. */
 export function timesOf(samples: readonly LiveSample[]): number[] {
   return samples.map(({ time }) => Date.parse(time) / 1000);
 }
 
 /** One line for each model that some sample has. */
-export function ofEngines(samples: readonly LiveSample[], value: (engine: Engine) => number | null): Series[] {
+export function ofEngines(samples: readonly LiveSample[], value: (engine: LiveEngine) => number | null): Series[] {
   return named(samples, (sample) => sample.engines.map((engine) => [engine.model, value(engine)]));
 }
 
-export function ofProviders(samples: readonly LiveSample[], value: (provider: Provider) => number | null): Series[] {
+export function ofProviders(
+  samples: readonly LiveSample[],
+  value: (provider: LiveProvider) => number | null,
+): Series[] {
   return named(samples, (sample) => sample.providers.map((provider) => [provider.name, value(provider)]));
 }
 

@@ -4,7 +4,7 @@ import type { HealthRecord } from '../../../src/protocol/records.ts';
 import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
 import { ApiError } from '../api/api-error.ts';
 import { ask } from '../api/request.ts';
-import { key, keyWanted } from './session.ts';
+import { key, keyWanted, refuseKey } from './session.ts';
 
 const VISIBLE_MS = 1000;
 const HIDDEN_MS = 15_000;
@@ -36,14 +36,17 @@ export async function check(): Promise<void> {
   reading?.abort();
   const mine = new AbortController();
   reading = mine;
+  const sentKey = key.value;
   try {
     const signal = AbortSignal.any([mine.signal, AbortSignal.timeout(TIMEOUT_MS)]);
     const record = await ask<HealthRecord>(HTTP_ROUTES.health, { signal });
     if (reading === mine) answered(record);
   } catch (error) {
     if (reading !== mine) return;
-    const { code } = ApiError.from(error);
-    if (code === 'UNREACHABLE' || code === 'CANCELLED' || code === 'PAGE') connection.value = 'offline';
+    const failure = ApiError.from(error);
+    // Other routes may need a key where this one does not: they say so themselves.
+    if (failure.code === 'UNAUTHORIZED') refuseKey(sentKey, failure);
+    if (['UNREACHABLE', 'CANCELLED', 'PAGE'].includes(failure.code)) connection.value = 'offline';
     else answered(null);
   }
   timer = setTimeout(() => void check(), document.hidden ? HIDDEN_MS : VISIBLE_MS);

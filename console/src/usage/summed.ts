@@ -1,40 +1,28 @@
 /** Sums of the ledger's rows. */
 
-/** A row of `svc usage --json`. */
-export interface UsageRow {
-  /** `2026-11-21`, UTC. */
-  readonly day: string;
-  readonly provider: string;
-  /** null: no backend had begun to answer. */
-  readonly model: string | null;
-  readonly requests: number;
-  readonly failed: number;
-  readonly input_tokens: number;
-  readonly cached_tokens: number;
-  readonly output_tokens: number;
-}
+import type { UsageRecord } from '../../../src/protocol/usage.ts';
 
-export interface Sum extends Omit<UsageRow, 'day' | 'provider' | 'model'> {
+export interface Sum extends Omit<UsageRecord, 'day' | 'provider' | 'model' | 'key' | 'untold'> {
   readonly name: string;
 }
 
 /** The newest day first. */
-export function byDay(rows: readonly UsageRow[]): Sum[] {
+export function byDay(rows: readonly UsageRecord[]): Sum[] {
   return summed(rows, ({ day }) => day).sort((a, b) => (a.name < b.name ? 1 : -1));
 }
 
 /** Those with the most tokens first. */
-export function byModel(rows: readonly UsageRow[]): Sum[] {
+export function byModel(rows: readonly UsageRecord[]): Sum[] {
   const tokens = ({ input_tokens, output_tokens }: Sum): number => input_tokens + output_tokens;
   return summed(rows, nameOf).sort((a, b) => tokens(b) - tokens(a));
 }
 
-function nameOf({ provider, model }: UsageRow): string {
+function nameOf({ provider, model }: UsageRecord): string {
   if (model === null) return `${provider}, no answer`;
   return provider === 'local' || model.startsWith(`${provider}/`) ? model : `${provider}/${model}`;
 }
 
-function summed(rows: readonly UsageRow[], name: (row: UsageRow) => string): Sum[] {
+function summed(rows: readonly UsageRecord[], name: (row: UsageRecord) => string): Sum[] {
   const sums = new Map<string, Sum>();
   for (const row of rows) {
     const key = name(row);

@@ -1,16 +1,19 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { PATHS } from '../api/paths.ts';
+import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
+import type { UsageRecord } from '../../../src/protocol/usage.ts';
 import { count, short } from '../parts/format.ts';
 import { Problem } from '../parts/problem.tsx';
 import { useAnswer } from '../parts/use-answer.ts';
-import { byDay, byModel, type UsageRow } from './summed.ts';
+import { byDay, byModel } from './summed.ts';
 
 const SPANS = [7, 30, 90] as const;
 
 export function UsageView(): JSX.Element {
   const [days, setDays] = useState<number>(30);
-  const { answer, error } = useAnswer<{ readonly usage: readonly UsageRow[] }>(`${PATHS.usage}?days=${days}`);
+  const { answer, error } = useAnswer<{ readonly usage: readonly UsageRecord[] }>(
+    `${HTTP_ROUTES.runtimeUsage}?days=${days}`,
+  );
   const rows = answer?.usage ?? [];
   return (
     <div class="page">
@@ -41,7 +44,7 @@ export function UsageView(): JSX.Element {
   );
 }
 
-function Days({ rows }: { readonly rows: readonly UsageRow[] }): JSX.Element {
+function Days({ rows }: { readonly rows: readonly UsageRecord[] }): JSX.Element {
   const days = byDay(rows);
   const most = Math.max(1, ...days.map(({ input_tokens, output_tokens }) => input_tokens + output_tokens));
   return (
@@ -65,7 +68,7 @@ function Days({ rows }: { readonly rows: readonly UsageRow[] }): JSX.Element {
   );
 }
 
-function Models({ rows }: { readonly rows: readonly UsageRow[] }): JSX.Element {
+function Models({ rows }: { readonly rows: readonly UsageRecord[] }): JSX.Element {
   return (
     <div class="table-frame" tabIndex={0} role="region" aria-label="Usage by model">
       <table>
