@@ -130,7 +130,12 @@ export class Daemon implements Services {
     this.log = log;
     this.failures = new FailureLog(log);
     this.router = router;
-    this.console = new Console({ paths, log, http: () => this.#identity.http });
+    this.console = new Console({
+      ...parts,
+      ending: this.#ending.signal,
+      loaded: () => parts.local.loadedModels(),
+      http: () => this.#identity.http,
+    });
     this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log, this.console.sessions);
     this.responses = responseStoreOf(config.responses, paths, log);
     this.background = backgroundOf(this.responses, router, this.access, log);

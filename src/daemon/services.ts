@@ -10,7 +10,11 @@ import type {
   StatusRecord,
 } from '../protocol/records.ts';
 import type { CatalogueModel, ConsoleLink, SessionKey } from '../protocol/console.ts';
-import type { KeyLimits, KeyScope } from '../protocol/keys.ts';
+import type { DoctorRecord } from '../protocol/doctor.ts';
+import type { KeyLimits, KeyScope, KeyWishes, NewKey, ShownKey } from '../protocol/keys.ts';
+import type { LiveEvent } from '../protocol/live.ts';
+import type { LogEvent, LogLevel } from '../protocol/logs.ts';
+import type { UsageRecord } from '../protocol/usage.ts';
 import type { ListedModel } from '../protocol/model/listed.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import type { OriginEntry } from '../protocol/origins.ts';
@@ -80,6 +84,22 @@ export interface ModelShelf {
   ): Promise<readonly string[]>;
 }
 
+export interface LiveOptions {
+  readonly intervalMs: number;
+  /** The stream ends after so many samples. Absent: never. */
+  readonly count?: number;
+}
+
+export interface LogQuery {
+  /** Number of earlier records. */
+  readonly tail: number;
+  readonly follow: boolean;
+  /** Id of a request, or of its trace. Absent: all records. */
+  readonly request?: string;
+  /** Absent: all levels. */
+  readonly level?: LogLevel;
+}
+
 /** A file of the console's page. */
 export interface PageFile {
   readonly contentType: string;
@@ -95,6 +115,20 @@ export interface ConsoleServices {
   link(file: boolean): Promise<ConsoleLink>;
   /** Exchanges the token of a link for a key. Throws UNAUTHORIZED. */
   signIn(token: string): SessionKey;
+  /** Samples of what the daemon does now. */
+  live(options: LiveOptions, signal: AbortSignal): AsyncIterable<LiveEvent>;
+  /** Records of the daemon's own log. Rejects with CANNOT_WRITE, FORBIDDEN. */
+  logs(query: LogQuery, signal: AbortSignal): AsyncIterable<LogEvent>;
+  /** Runs `svc doctor`. Rejects with TIMEOUT, INTERNAL. */
+  doctor(): Promise<DoctorRecord>;
+  /** As `svc usage`. Rejects with the error of the file system. */
+  usage(days: number, by: { readonly byKey: boolean }): Promise<readonly UsageRecord[]>;
+  /** Throws CONFIG_INVALID. */
+  keys(): readonly ShownKey[];
+  /** Throws INVALID_REQUEST, CONFIG_INVALID, CANNOT_WRITE, BUSY. */
+  addKey(key: KeyWishes): Promise<NewKey>;
+  /** Throws NOT_FOUND, CONFIG_INVALID, CANNOT_WRITE, BUSY. */
+  removeKey(name: string): Promise<void>;
 }
 
 export interface Services {

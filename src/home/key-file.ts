@@ -19,13 +19,10 @@ const KEY_BYTES = 32;
 const KEY_PREFIX = 'svc_';
 export const MAX_KEYS = 1000;
 
-/** Entries in the list of models of a key. */
-export const MAX_KEY_MODELS = 256;
-
 const ModelsSchema = v.pipe(
   v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength))),
   v.minLength(1),
-  v.maxLength(MAX_KEY_MODELS),
+  v.maxLength(LIMITS.keyModels),
 );
 const TokensSchema = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
 

@@ -34,6 +34,20 @@ export const HTTP_ROUTES = {
   runtimeRemove: '/v1/runtime/remove',
   /** `{"model"}` → `{}`; as `svc model default`. */
   runtimeDefault: '/v1/runtime/default',
+  /** GET `?interval_ms=1000&count=N` → LiveEvent lines. */
+  runtimeLive: '/v1/runtime/live',
+  /** `{"id"}` → `{}`: ends a request that is being answered. */
+  runtimeCancel: '/v1/runtime/requests/cancel',
+  /** GET `?tail=500&follow=1&request=ID&level=LEVEL` → LogEvent lines. */
+  runtimeLogs: '/v1/runtime/logs',
+  /** GET → DoctorRecord. */
+  runtimeDoctor: '/v1/runtime/doctor',
+  /** GET `?days=30&by=key` → `{"usage": UsageRecord[]}`. */
+  runtimeUsage: '/v1/runtime/usage',
+  /** GET → `{"keys": ShownKey[]}`; POST KeyWishes → NewKey. */
+  runtimeKeys: '/v1/runtime/keys',
+  /** `{"name"}` → `{}`. */
+  runtimeKeysRemove: '/v1/runtime/keys/remove',
   /** SignInRequest → SessionKey. */
   signIn: '/v1/runtime/sign-in',
   metrics: '/metrics',

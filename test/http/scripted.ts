@@ -327,8 +327,17 @@ async function listedIn(services: Services, { policies }: World, scope: KeyScope
   });
 }
 
-function scriptedConsole(log: Logger, stateDir: string, { now, page }: ScriptedOptions): Console {
-  return new Console({ paths: { stateDir }, log, http: () => '127.0.0.1:7117', ...given({ now, page }) });
+function scriptedConsole(log: Logger, dir: string, router: Router, { now, page }: ScriptedOptions): Console {
+  return new Console({
+    paths: { stateDir: dir, logFile: join(dir, 'daemon.log'), keyFile: join(dir, 'keys.json') },
+    log,
+    router,
+    loaded: () => [],
+    ending: new AbortController().signal,
+    http: () => '127.0.0.1:7117',
+    doctor: () => Promise.resolve({ ok: true, checks: [] }),
+    ...given({ now, page }),
+  });
 }
 
 export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
@@ -338,7 +347,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
   const world = ordinaryWorld();
   const log = loggerInto(logged);
   const responsesDir = join(tmpdir(), `svc-responses-${randomUUID()}`);
-  const console = scriptedConsole(log, responsesDir, options);
+  const console = scriptedConsole(log, responsesDir, router, options);
   const services: Services = {
     console,
     tracer: options.tracer ?? NO_TRACES,

@@ -18,6 +18,14 @@ export function consoleBodies(text: string): Readonly<Record<string, () => objec
     ],
     [HTTP_ROUTES.runtimeRemove]: models,
     [HTTP_ROUTES.runtimeDefault]: models,
+    [HTTP_ROUTES.runtimeCancel]: () => [{ id: text }, { id: [text] }],
+    [HTTP_ROUTES.runtimeKeys]: () => [
+      { name: `${text} x` },
+      { name: 'x', scope: text },
+      { name: 'x', models: { [text]: text } },
+      { name: 'x', expires_at: text, tokens_per_day: text },
+    ],
+    [HTTP_ROUTES.runtimeKeysRemove]: () => [{ name: text }, { name: [text] }],
     [HTTP_ROUTES.signIn]: () => [{ token: text }, { token: [text] }, { [text]: text }],
   };
 }

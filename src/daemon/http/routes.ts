@@ -8,6 +8,8 @@ import { messages } from './anthropic/messages.ts';
 import * as anthropic from './anthropic/models.ts';
 import { byClient, isAnthropic } from './anthropic/version.ts';
 import type { RouteScope } from './authorize.ts';
+import * as keys from './console/keys.ts';
+import * as observe from './console/observe.ts';
 import { consoleFile, root } from './console/page.ts';
 import { link, signIn } from './console/sign-in.ts';
 import { chatCompletions } from './openai/chat-completions.ts';
@@ -63,6 +65,14 @@ export const PUBLIC: readonly Route[] = [
   { method: 'POST', path: HTTP_ROUTES.runtimePull, scope: 'admin', handler: manage.pull },
   { method: 'POST', path: HTTP_ROUTES.runtimeRemove, scope: 'admin', handler: manage.remove },
   { method: 'POST', path: HTTP_ROUTES.runtimeDefault, scope: 'admin', handler: manage.setDefault },
+  { method: 'GET', path: HTTP_ROUTES.runtimeLive, scope: 'admin', handler: observe.live },
+  { method: 'POST', path: HTTP_ROUTES.runtimeCancel, scope: 'admin', handler: observe.cancel },
+  { method: 'GET', path: HTTP_ROUTES.runtimeLogs, scope: 'admin', handler: observe.logs },
+  { method: 'GET', path: HTTP_ROUTES.runtimeDoctor, scope: 'admin', handler: observe.doctor },
+  { method: 'GET', path: HTTP_ROUTES.runtimeUsage, scope: 'admin', handler: observe.usage },
+  { method: 'GET', path: HTTP_ROUTES.runtimeKeys, scope: 'admin', handler: keys.list },
+  { method: 'POST', path: HTTP_ROUTES.runtimeKeys, scope: 'admin_key', handler: keys.add },
+  { method: 'POST', path: HTTP_ROUTES.runtimeKeysRemove, scope: 'admin_key', handler: keys.remove },
   { method: 'GET', path: HTTP_ROUTES.metrics, scope: 'local', handler: metrics },
   { method: 'POST', path: HTTP_ROUTES.chatCompletions, scope: 'local', handler: chatCompletions },
   { method: 'POST', path: HTTP_ROUTES.messages, scope: 'local', handler: messages },

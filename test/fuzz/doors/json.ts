@@ -9,6 +9,7 @@ import { damaged, once, randomBytes } from './bytes.ts';
 import type { Door, Player } from './doors.ts';
 import type { FuzzedDaemon } from './fuzzed-daemon.ts';
 import { MESSAGES } from './messages-body.ts';
+import { CONSOLE_BODIES } from './console-bodies.ts';
 import { OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE } from './ollama-bodies.ts';
 import { SAMPLING } from './sampling.ts';
 
@@ -258,7 +259,7 @@ const INFILL = {
   max_tokens: 1,
 };
 
-interface Body {
+export interface Body {
   readonly path: string;
   readonly control: boolean;
   /** Absent: POST. */
@@ -310,17 +311,7 @@ export const BODIES: readonly Body[] = [
   },
   { path: HTTP_ROUTES.ollamaDelete, control: false, method: 'DELETE', value: { model: 'copy' } },
   { path: HTTP_ROUTES.ollamaPull, control: false, value: { model: 'localhost:1/a/b', stream: false, insecure: true } },
-  {
-    path: HTTP_ROUTES.runtimeLoad,
-    control: false,
-    value: { model: 'tiny', context_length: 1, keep_alive_seconds: 1, pin: false },
-  },
-  { path: HTTP_ROUTES.runtimeUnload, control: false, value: { model: 'tiny' } },
-  { path: HTTP_ROUTES.runtimePull, control: false, value: { model: 'nothing', sha256: 'a' } },
-  { path: HTTP_ROUTES.runtimeRemove, control: false, value: { model: 'copy' } },
-  { path: HTTP_ROUTES.runtimeDefault, control: false, value: { model: 'tiny' } },
-  { path: HTTP_ROUTES.signIn, control: false, value: { token: 'x' } },
-  { path: CONTROL_ROUTES.consoleLink, control: true, value: { file: true } },
+  ...CONSOLE_BODIES,
   { path: CONTROL_ROUTES.stop, control: true, value: { drain_timeout_ms: 1 }, spoilt: { drain_timeout_ms: 'never' } },
   { path: CONTROL_ROUTES.drain, control: true, value: { drain: true }, spoilt: { drain: 'never' } },
   { path: CONTROL_ROUTES.reload, control: true, value: {} },

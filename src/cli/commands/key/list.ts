@@ -1,9 +1,9 @@
 import { readKeyFile } from '../../../home/key-file.ts';
 import { resolvePaths } from '../../../home/paths.ts';
+import { shownKey } from '../../../home/shown-key.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { count, table, text } from '../../terminal/format.ts';
 import { printResult } from '../../terminal/output.ts';
-import { shownKey } from './shown.ts';
 
 export const spec = {
   summary: 'List the API keys',
