@@ -35,7 +35,7 @@ export function App(): JSX.Element {
   useEffect(() => {
     document.title = `${TITLES[name]} · svc`;
     // A new view is read from its start; the page itself is, too.
-    if (!isFirst.current && name !== 'chat') main.current?.focus({ preventScroll: true });
+    if (!isFirst.current && name !== 'chat') focusQuietly(main.current);
     isFirst.current = false;
     main.current?.scrollTo({ top: 0 });
   }, [name]);
@@ -55,6 +55,14 @@ export function App(): JSX.Element {
       <Announcer />
     </div>
   );
+}
+
+/** Moves the focus without the outline that shows where the Tab key has led. */
+function focusQuietly(element: HTMLElement | null): void {
+  if (element === null) return;
+  element.dataset['quiet'] = '';
+  element.addEventListener('blur', () => delete element.dataset['quiet'], { once: true });
+  element.focus({ preventScroll: true });
 }
 
 function Navigation(): JSX.Element {

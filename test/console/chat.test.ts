@@ -210,6 +210,21 @@ test('a picture is attached, shown and sent', async () => {
   assert.match(content[1].image_url.url, /^data:image\/png;base64,bm90IGEgcmVhbCBwaWN0dXJl$/);
 });
 
+test('wide code and tables scroll by themselves on a narrow screen, and the end of a long answer stays in sight', async () => {
+  gate.open();
+  const wide = 'x'.repeat(300);
+  answerInParts(`\`\`\`\n${wide}\n\`\`\`\n\n| a | b |\n|---|---|\n| ${wide} | ${wide} |\n\n`, 'line\n\n'.repeat(60));
+  await page.setViewportSize({ width: 360, height: 740 });
+  await ask('Wide');
+  await answer().getByText('tokens').waitFor();
+  const { over, left } = await page.locator('.scroll').evaluate((element) => ({
+    over: element.scrollWidth - element.clientWidth,
+    left: element.scrollHeight - element.scrollTop - element.clientHeight,
+  }));
+  assert.is(over, 0);
+  assert.ok(left < 48, `${left} pixels above the end`);
+});
+
 test('screen readers hear whole sentences, and the end', async () => {
   answerInParts('First sentence. Sec', 'ond sentence.');
   await page.evaluate(() => {

@@ -71,7 +71,7 @@ test('the model is loaded and unloaded, by keyboard', async () => {
   await button(`Load ${ID}`).focus();
   await page.keyboard.press('Enter');
   await card(ID).getByText('loaded', { exact: true }).waitFor();
-  assert.match(await card(ID).innerText(), /of memory · context [\d,]+ · idle/);
+  assert.match(await card(ID).innerText(), /of\smemory · context\s[\d,]+ · idle/);
   await button(`Unload ${ID}`).focus();
   await page.keyboard.press('Enter');
   await card(ID).getByText('installed', { exact: true }).waitFor();

@@ -42,7 +42,10 @@ Take a mutex for data, and a semaphore for *capacity*.`;
 /** Tells the whole answer to the chat, and goes on for ever for other requests, which the view Now then shows. */
 async function answer(turn: Turn): Promise<void> {
   const delta = (content: string): object => ({ choices: [{ index: 0, delta: { content } }] });
-  if (turn.request.method === 'GET') return turn.json(200, {});
+  if (turn.request.method === 'GET') {
+    turn.json(200, {});
+    return;
+  }
   if (turn.request.body.messages.at(-1).content.startsWith('Count')) {
     for (let number = 1; !turn.isOver; number++) {
       await turn.event(delta(`${number} `));
@@ -126,10 +129,6 @@ async function prepare(page: Page, view: View): Promise<void> {
     const isEnough = (least: number): boolean =>
       Number(document.querySelector<HTMLElement>('[data-samples]')?.dataset['samples']) >= least;
     await page.waitForFunction(isEnough, SAMPLES, { timeout: 60_000 });
-  }
-  if (view === 'health') {
-    await page.getByRole('button', { name: 'Run all checks' }).click();
-    await page.getByRole('heading', { name: 'node', exact: true }).waitFor({ timeout: 90_000 });
   }
   if (view === 'usage') await page.getByRole('table').waitFor();
 }

@@ -10,20 +10,25 @@ export function StickyScroll({ children }: { readonly children: ComponentChildre
   const frame = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
+  const lastTop = useRef(0);
   const [isAway, setAway] = useState(false);
 
   const toEnd = (): void => frame.current?.scrollTo({ top: frame.current.scrollHeight });
   const onScroll = (): void => {
     const { scrollTop, clientHeight, scrollHeight } = frame.current ?? document.body;
-    isAtEnd.current = scrollTop + clientHeight >= scrollHeight - NEAR_PX;
+    // An answer that has grown since the last scroll is no reader who scrolled up.
+    if (scrollTop + clientHeight >= scrollHeight - NEAR_PX) isAtEnd.current = true;
+    else if (scrollTop < lastTop.current) isAtEnd.current = false;
+    lastTop.current = scrollTop;
     setAway(!isAtEnd.current);
   };
   useEffect(() => {
-    if (content.current === null) return;
+    if (content.current === null || frame.current === null) return;
     const observer = new ResizeObserver(() => {
       if (isAtEnd.current) toEnd();
     });
     observer.observe(content.current);
+    observer.observe(frame.current);
     return () => observer.disconnect();
   }, []);
 

@@ -1,7 +1,7 @@
 /** Models that are known to be good, and whether this machine can run them. */
 import type { JSX } from 'preact';
 import type { CatalogueModel } from '../../../src/protocol/console.ts';
-import { bytes, count } from '../parts/format.ts';
+import { bytes, count, factLine, sentence } from '../parts/format.ts';
 import { pull, pulls } from './pulls.ts';
 
 export function CatalogueList({ models }: { readonly models: readonly CatalogueModel[] }): JSX.Element {
@@ -14,8 +14,8 @@ export function CatalogueList({ models }: { readonly models: readonly CatalogueM
             <span class={`badge ${each.fits ? 'ok' : 'warn'}`}>{each.fits ? 'fits' : 'does not fit'}</span>
           </div>
           <p class="muted figures">{factsOf(each)}</p>
-          <p>{each.good_at}</p>
-          {each.why !== undefined && <p class="muted">{each.why}</p>}
+          <p>{sentence(each.good_at)}</p>
+          {each.why !== undefined && <p class="muted">{sentence(each.why)}</p>}
           <div class="row actions">
             {each.installed ? (
               <span class="muted">Installed</span>
@@ -37,11 +37,11 @@ export function CatalogueList({ models }: { readonly models: readonly CatalogueM
 }
 
 function factsOf({ parameters_billions, quantization, bytes: size, context_length, license }: CatalogueModel): string {
-  return [
+  return factLine([
     `${parameters_billions}B parameters`,
     quantization,
     bytes(size),
     `context ${count(context_length)}`,
     license,
-  ].join(' · ');
+  ]);
 }

@@ -6,7 +6,7 @@ import type { ModelRecord } from '../../../src/protocol/records.ts';
 import { ApiError } from '../api/api-error.ts';
 import { ask } from '../api/request.ts';
 import { configure, current, startNew } from '../chat/conversations.ts';
-import { bytes, count, short } from '../parts/format.ts';
+import { bytes, count, factLine, short } from '../parts/format.ts';
 import { Problem } from '../parts/problem.tsx';
 import { show } from '../state/view.ts';
 import { load, loading, unload } from './load.ts';
@@ -109,18 +109,17 @@ function Actions({ model: { id, state, default: isDefault, builtin, from }, isBu
 }
 
 function described({ parameters, quantization, size_bytes, context_length, capabilities, from }: ModelRecord): string {
-  const facts = [
+  return factLine([
     from === undefined ? null : `made from ${from}`,
     parameters === null ? null : `${short(parameters)} parameters`,
     quantization,
     bytes(size_bytes),
     context_length === null ? null : `context ${count(context_length)}`,
     capabilities.join(', '),
-  ];
-  return facts.filter((fact) => fact !== null && fact !== '').join(' · ');
+  ]);
 }
 
 function loadedAs({ device, memory_bytes, context_length, active }: NonNullable<ModelRecord['loaded']>): string {
   const running = active === 0 ? 'idle' : `${count(active)} running`;
-  return `On ${device} · ${bytes(memory_bytes)} of memory · context ${count(context_length)} · ${running}`;
+  return factLine([`On ${device}`, `${bytes(memory_bytes)} of memory`, `context ${count(context_length)}`, running]);
 }

@@ -24,6 +24,19 @@ export function rate(value: number | null | undefined): string {
   return value === null || value === undefined ? NONE : `${decimal.format(value)} tokens/s`;
 }
 
+/** One line of facts, which breaks only between them. Absent ones are left out. */
+export function factLine(facts: readonly (string | null)[]): string {
+  return facts
+    .filter((fact) => fact !== null && fact !== '')
+    .map((fact) => fact?.replaceAll(' ', '\u00a0'))
+    .join(' · ');
+}
+
+/** With a capital and a full stop. */
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?…]$/.test(text) ? '' : '.');
+}
+
 /** Decimal units, as disks and downloads have. */
 export function bytes(value: number | null | undefined): string {
   if (value === null || value === undefined) return NONE;

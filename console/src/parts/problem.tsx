@@ -1,6 +1,7 @@
 /** An error where it happened: what happened, then what to do. */
 import type { ComponentChildren, JSX } from 'preact';
 import type { ApiError } from '../api/api-error.ts';
+import { sentence } from './format.ts';
 
 interface Props {
   readonly error: ApiError;
@@ -16,8 +17,4 @@ export function Problem({ error, children }: Props): JSX.Element {
       {children}
     </div>
   );
-}
-
-function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?…]$/.test(text) ? '' : '.');
 }
