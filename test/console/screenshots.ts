@@ -19,8 +19,9 @@ const SIZES = [
   { width: 1280, height: 800 },
   { width: 3840, height: 2160 },
 ] as const;
-/** Wider pictures are scaled down to it. */
+/** Wider pictures are scaled down, to `SMALL`. */
 const WIDEST = 1280;
+const SMALL = 1024;
 /** Samples of the live figures that the plots show. */
 const SAMPLES = 12;
 
@@ -94,7 +95,11 @@ async function giveWork({ url, home }: Console, signal: AbortSignal): Promise<vo
       body: JSON.stringify({ model, stream: true, messages: [{ role: 'user', content }] }),
       signal,
     });
-  await Promise.all([post('farm/sage', 'Count'), post('farm/sage', 'Count on')]);
+  // Read to the end, which never comes: an answer that is not read is ended.
+  for (const content of ['Count', 'Count on']) {
+    const { body } = await post('farm/sage', content);
+    void body?.pipeTo(new WritableStream(), { signal }).catch(() => undefined);
+  }
   for (let round = 0; round < 6; round++)
     for (const model of ['builtin', 'farm/sage']) await (await post(model, 'Hello')).text();
   await svc(['run', '-m', 'thinker', '--max-tokens', '20', 'Hello'], { home });
@@ -117,7 +122,7 @@ async function picturesOf(
     await settle(page, view);
     await prepare(page, view);
     const picture = await page.screenshot({ animations: 'disabled' });
-    const small = size.width <= WIDEST ? picture : await scaled(served.browser, picture, WIDEST / size.width);
+    const small = size.width <= WIDEST ? picture : await scaled(served.browser, picture, SMALL / size.width);
     await writeFile(join(FOLDER, nameOf(view, theme, size.width)), small);
   }
   await page.close();
