@@ -10,7 +10,7 @@ import {
   toTags,
   toVersion,
 } from '../../../protocol/ollama/models.ts';
-import { ndjsonLine } from '../../../protocol/ndjson.ts';
+import { ndjsonLine } from '../../../protocol/streams/ndjson.ts';
 import { modelsFor } from '../../withhold.ts';
 import { readJson } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
