@@ -75,7 +75,7 @@ export default defineConfig(
   js.configs.recommended,
   { languageOptions: { globals: nodeGlobals }, linterOptions: { reportUnusedDisableDirectives: 'error' } },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.ts', '**/*.tsx'],
     extends: [tseslint.configs.strictTypeChecked],
     languageOptions: { parserOptions: { projectService: true } },
     rules: {
@@ -94,6 +94,11 @@ export default defineConfig(
       'no-restricted-syntax': ['error', { selector: 'ExportDefaultDeclaration', message: 'Named exports only.' }],
       eqeqeq: 'error',
     },
+  },
+  {
+    files: ['console/**'],
+    // TypeScript knows the names of a browser.
+    rules: { 'no-console': 'error', 'no-undef': 'off' },
   },
   {
     files: ['src/**'],
@@ -125,7 +130,7 @@ export default defineConfig(
     },
   },
   {
-    files: ['**/*.ts', '**/*.js'],
+    files: ['**/*.ts', '**/*.tsx', '**/*.js'],
     rules: {
       'max-lines': ['error', { max: 400, ...CODE_LINES }],
       'max-lines-per-function': ['error', { max: 60, ...CODE_LINES }],

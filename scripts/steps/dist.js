@@ -1,8 +1,12 @@
-/** Builds dist/: the JavaScript of src/, the types of what applications import, the man page generated from it, and the commit that `svc version` shows. */
+/**
+ * Builds dist/: the JavaScript of src/, the types of what applications import, the man page generated from it, the web
+ * console, and the commit that `svc version` shows.
+ */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import { buildConsole } from './console.js';
 import { inRoot, root } from './root.js';
 import { lockedPackage } from './packages.js';
 import { run } from './run.js';
@@ -41,6 +45,7 @@ export async function compileSources() {
       await rename(inRoot(fresh), inRoot('dist'));
     },
   );
+  await buildConsole();
   await stampCommit();
 }
 

@@ -98,7 +98,7 @@ async function stage(bin, licences) {
   const folder = await stagingFolder('executable');
   const { version, engines, devDependencies } = manifest;
   await writeJson(join(folder, 'package.json'), { version, engines, devDependencies });
-  const names = ['models/catalogue.json', 'proto', 'providers', ...NOTICES, ...READ_BY_PACKAGES];
+  const names = ['models/catalogue.json', 'dist/console', 'proto', 'providers', ...NOTICES, ...READ_BY_PACKAGES];
   await copyInto(folder, names);
   if ((await stat(inRoot('dist/commit')).catch(() => null)) !== null) await copyInto(folder, ['dist/commit']);
   await writeFile(join(folder, LICENCES), `# Licences of the packages in svc\n\n${licences}\n${await licenceOfNode()}`);

@@ -25,6 +25,7 @@ export const COMMANDS = {
   run: () => import('./commands/run.ts'),
   chat: () => import('./commands/chat.ts'),
   launch: () => import('./commands/launch.ts'),
+  open: () => import('./commands/open.ts'),
   ps: () => import('./commands/ps.ts'),
   usage: () => import('./commands/usage.ts'),
   bench: () => import('./commands/bench.ts'),

@@ -4,11 +4,6 @@ import { SvcError } from '../protocol/errors.ts';
 import { given } from '../protocol/given.ts';
 import type { HttpTarget } from './request.ts';
 
-/** Returns the address to connect to: an `address` bound to all interfaces is replaced by loopback. */
-export function reachable(address: string): string {
-  return address.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:');
-}
-
 /** Throws INVALID_REQUEST. Errors do not contain the key. */
 export function targetOf({ baseUrl, apiKey }: { baseUrl: string | URL; apiKey?: string | undefined }): HttpTarget {
   const url = orElse(() => new URL(baseUrl), undefined);

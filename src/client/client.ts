@@ -8,7 +8,7 @@ import { Collector, ranked } from '../protocol/collect.ts';
 import type { EmbedRequest, EmbedResult } from '../protocol/embed.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { AnswerEvent, GenerateInput } from '../protocol/generate.ts';
-import { decodeVector } from '../protocol/ndjson.ts';
+import { decodeVector } from '../protocol/streams/ndjson.ts';
 import type { HealthRecord, ModelRecord } from '../protocol/records.ts';
 import type { RerankRequest, RerankResult } from '../protocol/rerank.ts';
 import { HTTP_ROUTES, type EmbedLine, type GenerateLine, type RerankLine } from '../protocol/routes.ts';

@@ -1,4 +1,5 @@
 /** Client of the control socket, for the CLI: beside the client's own methods, one for each of the daemon's commands. */
+import type { ConsoleLink } from '../protocol/console.ts';
 import type { Model } from '../protocol/openai/model.ts';
 import type { ProviderRecord, ReadyRecord, StatusRecord } from '../protocol/records.ts';
 import {
@@ -76,6 +77,12 @@ export class ControlClient extends Client {
   /** Gives the daemon a key that it keeps in memory until it ends. */
   async lendKey(provider: string, key: string): Promise<void> {
     await this.#connection.ask({ method: 'POST', path: CONTROL_ROUTES.providerKey, body: { provider, key } });
+  }
+
+  /** Makes a link that signs a browser in to the console. `file`: also a file that leads there (ConsoleLink.file). */
+  async consoleLink(file: boolean): Promise<ConsoleLink> {
+    const options = { method: 'POST', path: CONTROL_ROUTES.consoleLink, body: { file } } as const;
+    return await this.#connection.ask<ConsoleLink>(options);
   }
 
   /** Makes the daemon read its config again. */

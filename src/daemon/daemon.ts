@@ -46,8 +46,9 @@ import type { ResponseStore } from '../responses/response-store.ts';
 import { tracesOf, type Traces } from '../traces/configured.ts';
 import { Checks, type Store } from './checks.ts';
 import { Conditions, type ConditionWriter } from './conditions.ts';
+import { Console } from './console/console.ts';
 import { OwnDaemonFile } from './daemon-file.ts';
-import { healthRecord, readyRecord, statusRecord, type Identity } from './health.ts';
+import { healthRecord, newIdentity, readyRecord, statusRecord, type Identity } from './health.ts';
 import { GrpcListener } from './grpc/listener.ts';
 import { HealthFeed } from './health-feed.ts';
 import { createListener } from './http/server.ts';
@@ -78,7 +79,7 @@ export interface DaemonParts {
   /** Sockets bound by a service manager. Absent: none. */
   readonly inherited?: InheritedSockets;
   readonly serviceManager?: ServiceManager;
-  readonly store: Store;
+  readonly store: Store & ShelfOptions['store'];
   /** The installed models, without the names that the config gives them. */
   readonly installed: ShelfOptions['installed'];
   readonly local: LocalEngines;
@@ -115,6 +116,7 @@ export class Daemon implements Services {
   readonly responses: ResponseStore;
   readonly background: BackgroundResponses;
   readonly healthFeed = new HealthFeed();
+  readonly console: Console;
   readonly access: Keys;
   readonly metrics: Metrics;
   readonly tracer: Traces;
@@ -130,22 +132,17 @@ export class Daemon implements Services {
     this.log = log;
     this.failures = new FailureLog(log);
     this.router = router;
-    this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log);
+    this.console = new Console({
+      ...parts,
+      ending: this.#ending.signal,
+      loaded: () => parts.local.loadedModels(),
+      http: () => this.#identity.http,
+    });
+    this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log, this.console.sessions);
     this.responses = responseStoreOf(config.responses, paths, log);
     this.background = backgroundOf(this.responses, router, this.access, log);
     this.tracer = tracesOf(config.traces, log);
-    this.#identity = {
-      pid: process.pid,
-      mode,
-      version: VERSION,
-      http: null,
-      grpc: null,
-      ollama: null,
-      socket: paths.socketPath,
-      log_path: paths.logFile,
-      started_at: new Date().toISOString(),
-      last_exit: null,
-    };
+    this.#identity = newIdentity(mode, paths);
     this.#conditions = new Conditions(log, undefined, () => this.healthFeed.changed());
     this.#engine = this.#conditions.writer('engine');
     this.#reloader = this.#createReloader();
@@ -168,6 +165,7 @@ export class Daemon implements Services {
       ...parts,
       models: async () => await this.models(),
       unload: async (model) => await this.unload(model),
+      devices: () => parts.local.devices(),
       reload: () => void this.reload(),
     });
     this.#http = createListener({ services: this, control: false });
@@ -452,6 +450,7 @@ export class Daemon implements Services {
       log,
     });
     this.#monitor.stop();
+    await this.console.close();
     this.responses.close();
     await this.tracer.close();
   }

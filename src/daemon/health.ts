@@ -1,5 +1,7 @@
 /** Builds the health, readiness and status records from measurements and conditions, in their wire format. */
+import { VERSION } from '../config/version.ts';
 import type { DaemonFile } from '../home/daemon-file.ts';
+import type { Paths } from '../home/paths.ts';
 import type {
   ConditionName,
   DeviceRecord,
@@ -14,6 +16,22 @@ import { totalMemoryBytes, type Resources } from './resources.ts';
 
 /** Facts that do not change while the daemon runs, by their names in the records and in daemon.json. */
 export type Identity = Omit<DaemonFile, 'process' | 'settings' | 'exit'>;
+
+/** The facts of a daemon that starts now and has no listener yet. */
+export function newIdentity(mode: DaemonFile['mode'], { socketPath, logFile }: Paths): Identity {
+  return {
+    pid: process.pid,
+    mode,
+    version: VERSION,
+    http: null,
+    grpc: null,
+    ollama: null,
+    socket: socketPath,
+    log_path: logFile,
+    started_at: new Date().toISOString(),
+    last_exit: null,
+  };
+}
 
 export interface Measured {
   readonly resources: Resources;

@@ -2,7 +2,8 @@
  * Access control over TCP. Without keys, clients on this machine are admitted; otherwise every client needs a key.
  * If the key file disappears after keys were seen, all clients are refused, also after a restart
  * (home/keys-seen.ts); a key file with an empty list admits this machine again. Every request checks the version of
- * the key file, so that added and removed keys take effect at once; the file is read only when it has changed.
+ * the key file, so that added and removed keys take effect at once; the file is read only when it has changed. The
+ * keys of the console's sessions are in memory only (console/sessions.ts).
  */
 import { timingSafeEqual } from 'node:crypto';
 import { stat } from 'node:fs/promises';
@@ -11,8 +12,9 @@ import type { KeysSeen } from '../home/keys-seen.ts';
 import type { Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { given } from '../protocol/given.ts';
-import type { KeyLimits, KeyScope } from '../protocol/keys.ts';
+import { CONSOLE_KEY, type KeyLimits, type KeyScope } from '../protocol/keys.ts';
 import type { CheckStatus } from '../protocol/records.ts';
+import type { Sessions } from './console/sessions.ts';
 import { isLoopback } from './listeners.ts';
 import type { Access, Admission } from './services.ts';
 
@@ -29,6 +31,7 @@ export class Keys implements Access {
   readonly #path: string;
   readonly #seen: KeysSeen;
   readonly #log: Logger;
+  readonly #sessions: Pick<Sessions, 'has' | 'isEmpty'>;
   /** Keys as of `#version`; null: the file cannot be used, and all clients are refused. */
   #keys: readonly Key[] | null = null;
   /** Version of the file that was read. null: read it again with the next request; the error may be temporary. */
@@ -40,10 +43,12 @@ export class Keys implements Access {
   /** Keys were seen since the start, even if the marker file could not be written. */
   #hadKeys = false;
 
-  constructor(path: string, seen: KeysSeen, log: Logger) {
+  /** `sessions`: keys that `svc open` has given to browsers. */
+  constructor(path: string, seen: KeysSeen, log: Logger, sessions: Pick<Sessions, 'has' | 'isEmpty'>) {
     this.#path = path;
     this.#seen = seen;
     this.#log = log;
+    this.#sessions = sessions;
   }
 
   /** True if there is a key. Throws CONFIG_INVALID when the file cannot be used. */
@@ -52,6 +57,8 @@ export class Keys implements Access {
   }
 
   async admit(localAddress: string | undefined, keys: readonly string[]): Promise<Admission | null> {
+    // Also while the key file cannot be used: the owner got these keys through the control socket.
+    if (keys.some((key) => this.#sessions.has(key))) return { scope: 'admin', key: CONSOLE_KEY };
     const known = await this.#current();
     if (known === null) return null;
     if (known.length === 0 && localAddress !== undefined && isLoopback(localAddress))
@@ -63,6 +70,7 @@ export class Keys implements Access {
 
   /** True if there is a valid key of this name. Never rejects. */
   async has(name: string): Promise<boolean> {
+    if (name === CONSOLE_KEY && !this.#sessions.isEmpty) return true;
     const known = (await this.#current()) ?? [];
     return known.some((key) => key.name === name && !isExpired(key));
   }

@@ -9,7 +9,12 @@ import type {
   ReadyRecord,
   StatusRecord,
 } from '../protocol/records.ts';
-import type { KeyLimits, KeyScope } from '../protocol/keys.ts';
+import type { CatalogueModel, ConsoleLink, SessionKey } from '../protocol/console.ts';
+import type { DoctorRecord } from '../protocol/doctor.ts';
+import type { KeyLimits, KeyScope, KeyWishes, NewKey, ShownKey } from '../protocol/keys.ts';
+import type { LiveEvent } from '../protocol/live.ts';
+import type { LogEvent, LogLevel } from '../protocol/logs.ts';
+import type { UsageRecord } from '../protocol/usage.ts';
 import type { ListedModel } from '../protocol/model/listed.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import type { OriginEntry } from '../protocol/origins.ts';
@@ -64,6 +69,10 @@ export interface ModelShelf {
   copy(model: ModelRecord, name: string): Promise<void>;
   /** As `svc model rm --yes`. Throws INVALID_REQUEST for the built-in model, BUSY while it is in use, CANNOT_WRITE. */
   remove(model: ModelRecord): Promise<void>;
+  /** As `svc model default`. Throws INVALID_REQUEST, CANNOT_WRITE. */
+  setDefault(model: ModelRecord): Promise<void>;
+  /** The catalogue of models to pull, against the memory and the disk of this machine. */
+  catalogue(): Promise<readonly CatalogueModel[]>;
   /**
    * As `svc model create`: makes a name with settings from `model`. Resolves with the settings that were skipped, and why. Throws
    * INVALID_REQUEST, CANNOT_WRITE.
@@ -75,12 +84,60 @@ export interface ModelShelf {
   ): Promise<readonly string[]>;
 }
 
+export interface LiveOptions {
+  readonly intervalMs: number;
+  /** The stream ends after so many samples. Absent: never. */
+  readonly count?: number;
+}
+
+export interface LogQuery {
+  /** Number of earlier records. */
+  readonly tail: number;
+  readonly follow: boolean;
+  /** Id of a request, or of its trace. Absent: all records. */
+  readonly request?: string;
+  /** Absent: all levels. */
+  readonly level?: LogLevel;
+}
+
+/** A file of the console's page. */
+export interface PageFile {
+  readonly contentType: string;
+  readonly text: string;
+  readonly etag: string;
+}
+
+/** What the console has besides the public API. */
+export interface ConsoleServices {
+  /** null: the page has no such file, or this build has no page. */
+  page(name: string): Promise<PageFile | null>;
+  /** Makes a link that signs a browser in, once. `file`: as in ConsoleLink. Throws NOT_READY, CANNOT_WRITE. */
+  link(file: boolean): Promise<ConsoleLink>;
+  /** Exchanges the token of a link for a key. Throws UNAUTHORIZED. */
+  signIn(token: string): SessionKey;
+  /** Samples of what the daemon does now. */
+  live(options: LiveOptions, signal: AbortSignal): AsyncIterable<LiveEvent>;
+  /** Records of the daemon's own log. Rejects with CANNOT_WRITE, FORBIDDEN. */
+  logs(query: LogQuery, signal: AbortSignal): AsyncIterable<LogEvent>;
+  /** Runs `svc doctor`. Rejects with TIMEOUT, INTERNAL. */
+  doctor(): Promise<DoctorRecord>;
+  /** As `svc usage`. Rejects with the error of the file system. */
+  usage(days: number, by: { readonly byKey: boolean }): Promise<readonly UsageRecord[]>;
+  /** Throws CONFIG_INVALID. */
+  keys(): readonly ShownKey[];
+  /** Throws INVALID_REQUEST, CONFIG_INVALID, CANNOT_WRITE, BUSY. */
+  addKey(key: KeyWishes): Promise<NewKey>;
+  /** Throws NOT_FOUND, CONFIG_INVALID, CANNOT_WRITE, BUSY. */
+  removeKey(name: string): Promise<void>;
+}
+
 export interface Services {
   readonly log: Logger;
   /** Log lines of failed requests. */
   readonly failures: FailureLog;
   readonly router: Router;
   readonly access: Access;
+  readonly console: ConsoleServices;
   readonly metrics: ListenerMetrics;
   readonly tracer: Tracer;
   /** Stored responses of OpenAI's Responses API. */

@@ -35,6 +35,8 @@ export function belongingsOf(paths: Paths, modelsDir: string): Belonging[] {
       directory: paths.dataDir,
       names: exactly(atomic('keys\\.json', 'credentials\\.json'), 'keys\\.lock', 'credentials\\.lock'),
     },
+    { what: 'GPU backends', directory: paths.dataDir, names: exactly('backends') },
+    { what: 'kept conversations', directory: paths.dataDir, names: exactly('history') },
     {
       what: 'model store',
       directory: modelsDir,
@@ -45,12 +47,12 @@ export function belongingsOf(paths: Paths, modelsDir: string): Belonging[] {
       directory: paths.stateDir,
       names: exactly(
         atomic('daemon\\.json', 'capabilities\\.json'),
-        ...['daemon\\.stderr', 'start\\.lock', 'keys-seen', 'prefix\\.key', 'builtin-introduced'],
+        ...['daemon\\.stderr', 'start\\.lock', 'keys-seen', 'prefix\\.key', 'builtin-introduced', 'console-link\\.html'],
         ...['usage-\\d{4}-\\d{2}\\.jsonl', 'responses'],
       ),
     },
     { what: 'log', directory: dirname(paths.logFile), names: exactly('daemon\\.log(\\.\\d+)?') },
-    { what: 'cache', directory: paths.cacheDir, names: exactly('prefixes', 'shaders', 'downloads') },
+    { what: 'cache', directory: paths.cacheDir, names: exactly('prefixes', 'shaders', 'downloads', 'backends', 'executable') },
     { what: 'control socket', directory: paths.runtimeDir, names: exactly('svc\\.sock') },
   ];
 }

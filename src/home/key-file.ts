@@ -9,7 +9,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import * as v from 'valibot';
 import { SvcError } from '../protocol/errors.ts';
-import { KEY_SCOPES, type KeyLimits, type KeyScope } from '../protocol/keys.ts';
+import { CONSOLE_KEY, KEY_SCOPES, type KeyLimits, type KeyScope } from '../protocol/keys.ts';
 import { LIMITS } from '../protocol/limits.ts';
 import { changePrivate, readPrivate, type PrivateFile } from './private-file.ts';
 
@@ -19,13 +19,10 @@ const KEY_BYTES = 32;
 const KEY_PREFIX = 'svc_';
 export const MAX_KEYS = 1000;
 
-/** Entries in the list of models of a key. */
-export const MAX_KEY_MODELS = 256;
-
 const ModelsSchema = v.pipe(
   v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength))),
   v.minLength(1),
-  v.maxLength(MAX_KEY_MODELS),
+  v.maxLength(LIMITS.keyModels),
 );
 const TokensSchema = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
 
@@ -62,6 +59,11 @@ export function digestOfKey(key: string): Buffer {
   return createHash('sha256').update(key).digest();
 }
 
+/** A random key, which cannot be guessed. */
+export function newKey(): string {
+  return KEY_PREFIX + randomBytes(KEY_BYTES).toString('base64url');
+}
+
 /** Reads the keys; a missing file has none. Throws CONFIG_INVALID. */
 export function readKeyFile(path: string): readonly KeyEntry[] {
   return findKeyFile(path) ?? [];
@@ -84,7 +86,12 @@ export async function addKey(
       hint: 'up to 64 letters, digits, dots, dashes and underscores; a letter or digit first',
     });
   }
-  const key = KEY_PREFIX + randomBytes(KEY_BYTES).toString('base64url');
+  if (name.toLowerCase() === CONSOLE_KEY) {
+    throw new SvcError('INVALID_REQUEST', `${name} is the name of the sessions that \`svc open\` starts`, {
+      hint: 'choose another name',
+    });
+  }
+  const key = newKey();
   const entry: KeyEntry = {
     name,
     scope,

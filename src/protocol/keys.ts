@@ -7,9 +7,37 @@
 export const KEY_SCOPES = ['local', 'inference', 'admin'] as const;
 export type KeyScope = (typeof KEY_SCOPES)[number];
 
+/** Name under which the sessions of the console appear in the log, the ledger and metrics. No key may have it. */
+export const CONSOLE_KEY = 'console';
+
 /** True if `scope` includes `needed`. */
 export function allows(scope: KeyScope, needed: KeyScope): boolean {
   return KEY_SCOPES.indexOf(scope) >= KEY_SCOPES.indexOf(needed);
+}
+
+/** As `svc key list --json` shows it; null: no limit. */
+export interface ShownKey {
+  readonly name: string;
+  readonly scope: KeyScope;
+  readonly models: readonly string[] | null;
+  readonly tokens_per_day: number | null;
+  readonly tokens_per_month: number | null;
+  readonly expires_at: string | null;
+  readonly created_at: string;
+}
+
+/** A key to make. */
+export interface KeyWishes extends KeyLimits {
+  readonly name: string;
+  /** Absent: `inference`. */
+  readonly scope?: KeyScope;
+  /** RFC 3339, in the future. Absent: never. */
+  readonly expires_at?: string;
+}
+
+/** A new key, shown once. */
+export interface NewKey extends ShownKey {
+  readonly key: string;
 }
 
 /** What a key may use, within its scope. */

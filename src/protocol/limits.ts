@@ -16,6 +16,8 @@ export const LIMITS = {
   contextLength: 16_777_216,
   keepAliveSeconds: 31_536_000,
   modelNameLength: 512,
+  /** Entries in the list of models of an API key. */
+  keyModels: 256,
   /** `provider:NAME`. */
   routeLength: 128,
   contentParts: 1024,

@@ -18,8 +18,43 @@ export const HTTP_ROUTES = {
   runtimeEmbed: '/v1/runtime/embed',
   /** RerankRequest → RerankLine lines; `model` as above. */
   runtimeRerank: '/v1/runtime/rerank',
+  /** GET → StatusRecord. */
+  runtimeStatus: '/v1/runtime/status',
+  /** GET → `{"providers": ProviderRecord[]}`. */
+  runtimeProviders: '/v1/runtime/providers',
+  /** GET → `{"models": CatalogueModel[]}`. */
+  runtimeCatalogue: '/v1/runtime/catalogue',
+  /** `{"model"}` with LoadWishes → LoadEvent lines. */
+  runtimeLoad: '/v1/runtime/load',
+  /** `{"model"}` → `{}`. */
+  runtimeUnload: '/v1/runtime/unload',
+  /** PullRequest without `hub` → PullEvent lines. */
+  runtimePull: '/v1/runtime/pull',
+  /** `{"model"}` → `{}`; as `svc model rm --yes`. */
+  runtimeRemove: '/v1/runtime/remove',
+  /** `{"model"}` → `{}`; as `svc model default`. */
+  runtimeDefault: '/v1/runtime/default',
+  /** GET `?interval_ms=1000&count=N` → LiveEvent lines. */
+  runtimeLive: '/v1/runtime/live',
+  /** `{"id"}` → `{}`: ends a request that is being answered. */
+  runtimeCancel: '/v1/runtime/requests/cancel',
+  /** GET `?tail=500&follow=1&request=ID&level=LEVEL` → LogEvent lines. */
+  runtimeLogs: '/v1/runtime/logs',
+  /** GET → DoctorRecord. */
+  runtimeDoctor: '/v1/runtime/doctor',
+  /** GET `?days=30&by=key` → `{"usage": UsageRecord[]}`. */
+  runtimeUsage: '/v1/runtime/usage',
+  /** GET → `{"keys": ShownKey[]}`; POST KeyWishes → NewKey. */
+  runtimeKeys: '/v1/runtime/keys',
+  /** `{"name"}` → `{}`. */
+  runtimeKeysRemove: '/v1/runtime/keys/remove',
+  /** SignInRequest → SessionKey. */
+  signIn: '/v1/runtime/sign-in',
   metrics: '/metrics',
-  ollamaRoot: '/',
+  /** The console for browsers; for other programs the line by which they find Ollama's API. */
+  root: '/',
+  /** `*`: a file of the console's page. */
+  consoleFile: '/console/*',
   ollamaVersion: '/api/version',
   ollamaTags: '/api/tags',
   ollamaPs: '/api/ps',
@@ -85,6 +120,8 @@ export const CONTROL_ROUTES = {
   providerTest: '/control/providers/test',
   /** `{"provider", "key"}` → `{}`: keeps a key in memory until the daemon exits. */
   providerKey: '/control/providers/key',
+  /** `{"file"}` → ConsoleLink. */
+  consoleLink: '/control/console/link',
 } as const;
 
 export interface LoadWishes {

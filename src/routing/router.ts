@@ -27,6 +27,7 @@ import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from
 import { PATIENCE_MS } from './circuit.ts';
 import { decideWithin, type FindModel } from './allow-list.ts';
 import { checkRoute, decide, within, type Plan, type Policies, type RoutedRequest } from './policy.ts';
+import { Running, type RunningRequest } from './running.ts';
 
 /** Result of a request, for metrics and logs. */
 export interface Outcome {
@@ -59,11 +60,21 @@ export interface RouterOptions {
 /** Never rejects. */
 export type Observer = (outcome: Outcome) => Promise<void>;
 
+/** A request in the counts of the router. */
+interface Stage {
+  readonly running: RunningRequest;
+  taken(taken: boolean): void;
+  leave(): void;
+  refuse(error: unknown): never;
+}
+
 export class Router {
   readonly #backends: ReadonlyMap<string, Backend>;
   readonly #options: RouterOptions;
   readonly #attempts: Attempts;
   readonly #idleListeners: (() => void)[] = [];
+  /** Requests that are being answered. */
+  readonly running = new Running();
   #observer: Observer = () => Promise.resolve();
   #active = 0;
   #waiting = 0;
@@ -152,21 +163,20 @@ export class Router {
     ask: Trial<Event>['ask'],
   ): AsyncGenerator<RouteEvent | StartEvent | Event, void> {
     const trace = new AnswerTrace(context.span, kind, request);
-    const stage = this.#enter();
+    const { running, ...stage } = this.#enter(kind, request.model, context);
     const plan = await this.#plan(kind, request, context.caller).catch((error: unknown) => stage.refuse(error));
-    const deadline = startDeadline(request.timeout_ms, context);
+    const deadline = startDeadline(request.timeout_ms, context, running.signal);
     const attempts: Attempt[] = [];
     let begun: Begun<Event> | null = null;
-    let firstTextMs: number | null = null;
     let heardAt = 0;
-    let sent = 0;
     const end = { isTold: false };
     const over = async (outcome: Outcome['outcome'], finish: FinishEvent | null): Promise<void> => {
       if (end.isTold) return;
       end.isTold = true;
       begun?.engine?.end(outcome === 'ok' ? undefined : outcome);
       trace.ended(finish, attempts.length);
-      const answerer = answererOf(begun, plan, finish === null ? sent : 0);
+      const answerer = answererOf(begun, plan, finish === null ? running.pieces : 0);
+      const { firstTextMs } = running;
       await this.#observer({ kind, caller: context.caller, outcome, firstTextMs, finish, attempts, ...answerer });
     };
     try {
@@ -181,13 +191,14 @@ export class Router {
         onTaken: stage.taken,
       });
       trace.begun(begun.start);
+      running.begun(begun.start);
       yield routeEvent(plan.requested, begun.backend.name, attempts, context);
       for await (const event of eventsOf(begun)) {
         heardAt = performance.now();
         if (event.type === 'finish') {
           await over('ok', event);
           this.#attempts.circuit(begun.backend)?.finished();
-        } else if (event.type !== 'start' && ++sent === 1) firstTextMs = performance.now() - context.arrivedAt;
+        } else if (event.type !== 'start') running.piece();
         yield event;
       }
       if (end.isTold) return;
@@ -233,24 +244,28 @@ export class Router {
   }
 
   /** Counts a request: as waiting first, as active once a backend has started on it. Throws NOT_READY in a drain. */
-  #enter(): { taken(taken: boolean): void; leave(): void; refuse(error: unknown): never } {
+  #enter(kind: Kind, model: string | undefined, context: GenerateContext): Stage {
     if (this.#draining) {
       throw new SvcError('NOT_READY', 'svc is draining and accepts no new requests', { retryAfterSeconds: 1 });
     }
+    const running = this.running.enter(kind, model, context);
     let isTaken = false;
     this.#waiting += 1;
     const taken = (now: boolean): void => {
       if (now === isTaken) return;
       isTaken = now;
+      running.taken(now);
       this.#active += now ? 1 : -1;
       this.#waiting += now ? -1 : 1;
     };
     const leave = (): void => {
       taken(false);
+      running.leave();
       this.#waiting -= 1;
       if (this.#active + this.#waiting === 0) for (const resolve of this.#idleListeners.splice(0)) resolve();
     };
     return {
+      running,
       taken,
       leave,
       refuse: (error) => {
@@ -335,14 +350,15 @@ interface Deadline {
   stop(): void;
 }
 
-/** The caller's signal combined with a TIMEOUT `timeoutMs` after the request arrived. */
-function startDeadline(timeoutMs: number | undefined, context: GenerateContext): Deadline {
-  if (timeoutMs === undefined) return { signal: context.signal, at: null, stop: () => undefined };
+/** The caller's signal and `cancelled`, combined with a TIMEOUT `timeoutMs` after the request arrived. */
+function startDeadline(timeoutMs: number | undefined, context: GenerateContext, cancelled: AbortSignal): Deadline {
+  const signal = AbortSignal.any([context.signal, cancelled]);
+  if (timeoutMs === undefined) return { signal, at: null, stop: () => undefined };
   const at = context.arrivedAt + timeoutMs;
   const controller = new AbortController();
   const expire = (): void => {
     controller.abort(new SvcError('TIMEOUT', `the answer was not complete after ${String(timeoutMs)} ms`));
   };
   const timer = setTimeout(expire, Math.max(0, at - performance.now()));
-  return { signal: AbortSignal.any([context.signal, controller.signal]), at, stop: () => clearTimeout(timer) };
+  return { signal: AbortSignal.any([signal, controller.signal]), at, stop: () => clearTimeout(timer) };
 }

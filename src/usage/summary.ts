@@ -1,25 +1,8 @@
 /** Sums up the ledger by day, provider and model, and optionally by API key. */
-import type { UsageLine } from './ledger.ts';
+import type { UsageRecord } from '../protocol/usage.ts';
+import { readUsage, type UsageLine } from './ledger.ts';
 
-/** One row of `svc usage`. */
-export interface UsageRecord {
-  /** `2026-11-21`, UTC. */
-  readonly day: string;
-  readonly provider: string;
-  /** Name of the API key. null: none was sent. Absent: not summed up by key. */
-  readonly key?: string | null;
-  /** null: no backend had begun to answer. */
-  readonly model: string | null;
-  readonly requests: number;
-  /** Number of `requests` that ended with an error. */
-  readonly failed: number;
-  readonly input_tokens: number;
-  /** Number of `input_tokens` that a prefix cache held. */
-  readonly cached_tokens: number;
-  readonly output_tokens: number;
-  /** Number of answers without reported usage: the token counts do not include them. */
-  readonly untold: number;
-}
+const DAY_MS = 86_400_000;
 
 /** Sorted by day, provider, key and model. */
 export async function summarise(
@@ -46,4 +29,14 @@ export async function summarise(
     row.output_tokens += line.output_tokens ?? 0;
   }
   return [...rows.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+}
+
+/** The last `days` days in UTC, today included, from the ledger in `dir`. */
+export async function usageOf(
+  dir: string,
+  days: number,
+  { byKey }: { readonly byKey: boolean },
+): Promise<UsageRecord[]> {
+  const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10);
+  return await summarise(readUsage(dir, from), { byKey });
 }

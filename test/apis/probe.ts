@@ -94,9 +94,8 @@ async function neededOf(listener: Probed, api: Api, { name, verdict }: Field): P
 /** Sends a request and returns the answer without what differs between any two. */
 async function send({ url, backend, world, stored }: Probed, api: Api, body: Fields): Promise<Sent> {
   const asked: unknown[] = [];
-  const { describe } = world.shelf;
   world.shelf = {
-    describe,
+    ...world.shelf,
     copy: async ({ id }, copy) => void asked.push({ source: id, destination: copy }),
     remove: async ({ id }) => void asked.push({ model: id }),
     create: async (model, { id }, settings) => {

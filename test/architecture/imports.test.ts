@@ -64,6 +64,17 @@ test('the rule rejects imports that are not allowed', () => {
   assert.is(mayImport('src/cli/commands/run.ts', 'src/daemon/main.ts'), false);
 });
 
+test('the console takes from src/ only what is in protocol/, and nothing from Node', () => {
+  const files = trackedFiles().filter((path) => /^console\/src\/.*\.tsx?$/.test(path));
+  assert.ok(files.length > 20);
+  const wrong = files.flatMap((path) =>
+    importsOf(path)
+      .filter(({ target }) => /^node:/.test(target) || (/^src\//.test(target) && !/^src\/protocol\//.test(target)))
+      .map(({ target, line }) => `${path}:${String(line)} imports ${target}`),
+  );
+  assert.equal(wrong, []);
+});
+
 /** `name` of `name/file`, `@scope/name` of `@scope/name/file`. */
 function packageOf(target: string): string {
   return /^(@[^/]+\/)?[^/]+/.exec(target)?.[0] ?? target;

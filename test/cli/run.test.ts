@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { ControlClient } from '../../src/client/control-client.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
-import type { UsageRecord } from '../../src/usage/summary.ts';
+import type { UsageRecord } from '../../src/protocol/usage.ts';
 import type { GenerateResult, Usage } from '../../src/protocol/generate.ts';
 import { holdEngines } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';

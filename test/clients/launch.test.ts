@@ -8,7 +8,7 @@ import { delimiter, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { AGENTS, type AgentName } from '../../src/cli/commands/launch/agents.ts';
-import { findProgram } from '../../src/cli/commands/launch/program.ts';
+import { findProgram } from '../../src/cli/machine/program.ts';
 import { chunk } from '../backends/cloud/cloud-support.ts';
 import { startUpstream, type Script, type Upstream } from '../backends/cloud/upstream.ts';
 import { makeHome, type Home } from '../support/home.ts';

@@ -125,7 +125,11 @@ async function main(): Promise<number> {
     modelsDir: paths.modelsDir,
     log,
     lifecycle,
-    store: { list: () => Promise.resolve([TINY]), find: () => Promise.resolve(TINY) },
+    store: {
+      list: () => Promise.resolve([TINY]),
+      find: () => Promise.resolve(TINY),
+      setDefault: () => Promise.resolve(),
+    },
     installed: { remove: () => Promise.resolve() },
     local,
     backends,

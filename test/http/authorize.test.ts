@@ -3,6 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { authorize, type RouteScope } from '../../src/daemon/http/authorize.ts';
 import { CONTROL, PUBLIC } from '../../src/daemon/http/routes.ts';
+import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { CONTROL_CALLER, shareOf } from '../../src/protocol/caller.ts';
 import { KEY_SCOPES, type KeyScope } from '../../src/protocol/keys.ts';
 import { rejection } from '../support/errors.ts';
@@ -93,19 +94,24 @@ test('keys are accepted as Bearer, as x-api-key, or both', async () => {
   }
 });
 
-test('administration is not served over TCP, except changes of the models, which need an admin key', async () => {
+test('the daemon is administered over TCP by administrators only, and never by /control', async () => {
   assert.equal(
-    PUBLIC.filter(({ scope, path }) => scope === 'admin' || path.startsWith('/control')),
+    PUBLIC.filter(({ path }) => path.startsWith('/control')),
     [],
   );
+  const { runtimeModels, runtimeGenerate, runtimeEmbed, runtimeRerank, health, signIn } = HTTP_ROUTES;
+  const others: readonly string[] = [runtimeModels, runtimeGenerate, runtimeEmbed, runtimeRerank, health, signIn];
+  for (const { path, scope } of PUBLIC)
+    if (path.startsWith('/v1/runtime/') && !others.includes(path))
+      assert.ok(['admin', 'admin_key'].includes(scope), path);
   assert.equal(
     PUBLIC.filter(({ scope }) => scope === 'admin_key').map(({ path }) => path),
-    ['/api/pull', '/api/copy', '/api/create', '/api/delete'],
+    ['/v1/runtime/keys', '/v1/runtime/keys/remove', '/api/pull', '/api/copy', '/api/create', '/api/delete'],
   );
   assert.ok(CONTROL.every(({ scope }) => scope === 'admin'));
   assert.equal(
     PUBLIC.filter(({ scope }) => scope === 'none' || scope === 'probe').map(({ path }) => path),
-    ['/livez', '/readyz', '/readyz/*', '/health', '/'],
+    ['/livez', '/readyz', '/readyz/*', '/health', '/', '/console/*', '/v1/runtime/sign-in'],
   );
 });
 

@@ -58,7 +58,7 @@ function assertReadable({ headers }: Answer, origin: string, what = ''): void {
 function assertUnreadable({ headers }: Answer, what = ''): void {
   const found = Object.keys(headers).filter((name) => name.startsWith('access-control-'));
   assert.equal(found, [], what);
-  assert.is(headers.vary, 'Origin', what);
+  assert.match(String(headers.vary), /\bOrigin$/, what);
 }
 
 test('a page of a listed origin posts after a preflight, which needs no key', async () => {
@@ -108,7 +108,8 @@ test('a public page may reach this machine, where the browser asks for it', asyn
 
 test('every route answers a listed page readably, whatever the status, and lets no other page read', async () => {
   for (const { method, path: pattern } of [...PUBLIC, { method: 'GET' as const, path: '/nowhere' }]) {
-    const path = pattern.replace('*', 'tiny');
+    // The stream of samples ends.
+    const path = `${pattern.replace('*', 'tiny')}?count=1`;
     const options: AskOptions = { method, ...(method === 'GET' ? {} : { body: HELLO }) };
     assert.is((await preflight(APP, path)).status, 204, path);
     assertReadable(await ask(listener, path, { ...options, headers: fetched(APP) }), APP, path);

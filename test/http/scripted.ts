@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Backend, GenerateContext } from '../../src/backends/backend.ts';
 import { createListener, type ListenerLimits } from '../../src/daemon/http/server.ts';
+import { Console } from '../../src/daemon/console/console.ts';
 import { HealthFeed } from '../../src/daemon/health-feed.ts';
 import { FailureLog } from '../../src/daemon/request-log.ts';
 import type { Services } from '../../src/daemon/services.ts';
@@ -238,6 +239,10 @@ export interface ScriptedOptions {
   readonly storesResponses?: boolean;
   /** Absent: no traces. */
   readonly tracer?: Tracer;
+  /** Clock of the console's sessions. */
+  readonly now?: () => number;
+  /** Folder of the console's page. */
+  readonly page?: string;
 }
 
 export interface ScriptedServices {
@@ -270,6 +275,8 @@ function ordinaryWorld(): World {
       copy: () => Promise.resolve(),
       remove: () => Promise.resolve(),
       create: () => Promise.resolve([]),
+      setDefault: () => Promise.resolve(),
+      catalogue: () => Promise.resolve([]),
     },
     policies: {},
   };
@@ -320,6 +327,19 @@ async function listedIn(services: Services, { policies }: World, scope: KeyScope
   });
 }
 
+function scriptedConsole(log: Logger, dir: string, router: Router, { now, page }: ScriptedOptions): Console {
+  return new Console({
+    paths: { stateDir: dir, logFile: join(dir, 'daemon.log'), keyFile: join(dir, 'keys.json') },
+    log,
+    router,
+    loaded: () => [],
+    ending: new AbortController().signal,
+    http: () => '127.0.0.1:7117',
+    doctor: () => Promise.resolve({ ok: true, checks: [], advice: { first: null, only_builtin: false, models: [] } }),
+    ...given({ now, page }),
+  });
+}
+
 export function scriptedServices(options: ScriptedOptions = {}): ScriptedServices {
   const backend = new ScriptedBackend(options.script ?? hello);
   const router = new Router(new Map([[backend.name, backend]]));
@@ -327,7 +347,9 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
   const world = ordinaryWorld();
   const log = loggerInto(logged);
   const responsesDir = join(tmpdir(), `svc-responses-${randomUUID()}`);
+  const console = scriptedConsole(log, responsesDir, router, options);
   const services: Services = {
+    console,
     tracer: options.tracer ?? NO_TRACES,
     log,
     ...scriptedResponses(responsesDir, options.storesResponses ?? true, router),

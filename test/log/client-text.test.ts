@@ -10,6 +10,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type * as v from 'valibot';
 import { addKey } from '../../src/home/key-file.ts';
+import type { RouteScope } from '../../src/daemon/http/authorize.ts';
 import { CONTROL, PUBLIC } from '../../src/daemon/http/routes.ts';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { EmbedRequestSchema } from '../../src/protocol/embed.ts';
@@ -49,6 +50,7 @@ import { DetokenizeRequestSchema, TokenizeTextRequestSchema } from '../../src/pr
 import { connectTo, definitions, failureOf } from '../grpc/scripted.ts';
 import { ask, type To } from '../http/ask.ts';
 import { wav } from '../support/media-files.ts';
+import { consoleBodies } from './console-bodies.ts';
 import { planted, plantedMessages, plantedSchemas } from './planted.ts';
 import { endQuotingDaemon, searchTraces, startQuotingDaemon, type QuotingDaemon } from './quoting-daemon.ts';
 
@@ -296,14 +298,23 @@ const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
     { model: 'x', from: 'default', parameters: { temperature: TEXT } },
   ],
   [HTTP_ROUTES.ollamaDelete]: () => [{ model: TEXT }, { name: TEXT }, { model: [TEXT] }],
+  ...consoleBodies(TEXT),
   [HTTP_ROUTES.ollamaPull]: () => [{ model: TEXT }, { name: `hf:o/${TEXT}` }, { model: `h:1/o/${TEXT}` }],
 };
+
+/** Statuses of routes that answer no such request. */
+const ENDS: Readonly<Record<string, readonly number[]>> = {
+  [HTTP_ROUTES.responseCancel]: [404],
+  [HTTP_ROUTES.signIn]: [400, 401],
+};
+
+const ADMIN: ReadonlySet<RouteScope> = new Set(['admin', 'admin_key']);
 
 test('text in requests over HTTP and the control socket is not logged', async (context) => {
   const { daemon, port } = context;
   const control = { socketPath: daemon.socketPath };
   for (const { method, path, scope } of PUBLIC) {
-    if (method !== 'POST' || scope === 'admin_key') continue;
+    if (method !== 'POST' || ADMIN.has(scope)) continue;
     const bodies = BODIES[path];
     const isForm = path === HTTP_ROUTES.transcriptions;
     assert.ok(bodies ?? isForm, `no bodies for ${path}`);
@@ -311,7 +322,7 @@ test('text in requests over HTTP and the control socket is not logged', async (c
     // No model here makes embeddings, hears or fills gaps, and no response is stored.
     const isRefused =
       ([HTTP_ROUTES.embeddings, HTTP_ROUTES.runtimeEmbed, HTTP_ROUTES.infill] as string[]).includes(path) || isForm;
-    const all = path === HTTP_ROUTES.responseCancel ? [404] : isRefused ? [400, 404] : [200, 400, 404];
+    const all = ENDS[path] ?? (isRefused ? [400, 404] : [200, 400, 404]);
     for (const status of all) assert.ok(statuses.includes(status), `${path}: ${String(status)}`);
   }
   await sendAll(control, HTTP_ROUTES.runtimeGenerate, generateBodies());
@@ -324,14 +335,16 @@ test('text in requests over HTTP and the control socket is not logged', async (c
   const { key } = await addKey(join(context.home.dir, 'data', 'keys.json'), 'deploy', 'admin');
   const headers = { 'x-api-key': key };
   for (const { method, path, scope } of PUBLIC) {
-    if (method === 'GET' || scope !== 'admin_key') continue;
+    if (method === 'GET' || !ADMIN.has(scope)) continue;
     const bodies = BODIES[path];
     assert.ok(bodies, `no bodies for ${path}`);
     for (const body of bodies()) await ask({ port }, path, { method, body, headers });
   }
   for (const { method, path } of [...PUBLIC, ...CONTROL]) {
-    if (method === 'POST') continue;
-    for (const asked of [path.replace('*', TEXT), `${path}?exclude=${TEXT}&${TEXT}`]) {
+    // `svc doctor` takes nothing from the client.
+    if (method === 'POST' || path === HTTP_ROUTES.runtimeDoctor) continue;
+    const query = `exclude=${TEXT}&${TEXT}&request=${TEXT}&count=1`;
+    for (const asked of [`${path.replace('*', TEXT)}?count=1`, `${path}?${query}`, `${path}?level=${TEXT}&count=1`]) {
       await ask({ port }, asked, { method, headers });
       await ask(control, asked, { method });
     }

@@ -3,7 +3,7 @@
  * what svc says comes before, on standard error.
  */
 import { ControlClient } from '../../client/control-client.ts';
-import { reachable } from '../../client/address.ts';
+import { reachable } from '../../config/address.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { offeringPull } from '../asking/offer-pull.ts';
@@ -14,7 +14,7 @@ import { print, say } from '../terminal/output.ts';
 import { keyForAgent, needsKey, type AgentKey } from './launch/agent-key.ts';
 import { AGENT_NAMES, AGENTS, type Agent, type Connection } from './launch/agents.ts';
 import { chooseModel } from './launch/choose-model.ts';
-import { findProgram, runProgram } from './launch/program.ts';
+import { findProgram, runProgram } from '../machine/program.ts';
 import { KEY_OF_SHELL, shellCommand } from './launch/shell-command.ts';
 
 /** Stands for a key where svc needs none. */

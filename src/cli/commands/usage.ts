@@ -1,14 +1,11 @@
 /** `svc usage`: requests and tokens from the ledger; works without a daemon. */
 import { resolvePaths } from '../../home/paths.ts';
-import { readUsage } from '../../usage/ledger.ts';
-import { summarise } from '../../usage/summary.ts';
+import { usageOf } from '../../usage/summary.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { count, text } from '../terminal/format.ts';
 import { out } from '../terminal/output.ts';
 import { table } from '../terminal/layout.ts';
 import { printResult } from '../terminal/result.ts';
-
-const DAY_MS = 86_400_000;
 
 export const spec = {
   summary: 'Show requests and tokens by day, provider and model',
@@ -22,8 +19,7 @@ export const spec = {
 
 export const run: Run<typeof spec> = async ({ days, json, by }) => {
   const byKey = by === 'key';
-  const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10);
-  const usage = await summarise(readUsage(resolvePaths().stateDir, from), { byKey });
+  const usage = await usageOf(resolvePaths().stateDir, days, { byKey });
   const rows = usage.map((row) => [
     row.day,
     row.provider,

@@ -13,8 +13,19 @@ import { SvcError } from '../../protocol/errors.ts';
 
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '::1'];
 
-/** Host and Origin; `isListed`: the page is of an origin in `http.origins`. Throws INVALID_REQUEST or FORBIDDEN. */
-export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[], isListed: boolean): void {
+export interface PageRules {
+  /** The page is of an origin in `http.origins`. */
+  readonly isListed: boolean;
+  /** Pages of other origins may not even GET: the work that it causes is theirs, though they cannot read the answer. */
+  readonly isOwn?: boolean;
+}
+
+/** Host and Origin. Throws INVALID_REQUEST or FORBIDDEN. */
+export function checkOrigin(
+  req: IncomingMessage,
+  allowedHosts: readonly string[],
+  { isListed, isOwn = false }: PageRules,
+): void {
   const { host, origin } = req.headers;
   if (host === undefined) throw new SvcError('INVALID_REQUEST', 'the Host header is missing');
   // Node keeps only the first one; a proxy may have checked another.
@@ -26,13 +37,14 @@ export function checkOrigin(req: IncomingMessage, allowedHosts: readonly string[
       hint: 'add the name to http.allowed_hosts in the configuration',
     });
   }
-  if (isListed || req.method === 'GET' || req.method === 'HEAD') return;
+  if (isListed || (!isOwn && (req.method === 'GET' || req.method === 'HEAD'))) return;
 
-  if (
-    origin !== undefined &&
-    !isSameOrigin(origin, host) &&
-    !allowedHosts.includes(hostName(originHost(origin)) ?? '')
-  ) {
+  const isForeign =
+    origin === undefined
+      ? // A GET for a picture or a script has no Origin, but every current browser tells where it is from.
+        ['cross-site', 'same-site'].includes(String(req.headers['sec-fetch-site']))
+      : !isSameOrigin(origin, host) && !allowedHosts.includes(hostName(originHost(origin)) ?? '');
+  if (isForeign) {
     throw new SvcError('FORBIDDEN', 'requests from pages of another origin are refused', {
       hint: "add the page's origin to http.origins in the configuration",
     });

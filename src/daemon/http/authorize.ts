@@ -47,7 +47,7 @@ export async function authorize(
   const scope = isPageLimit ? page : admission.scope;
   if (needed === 'admin_key' && name === null) {
     throw new SvcError('UNAUTHORIZED', 'this route needs an API key of scope admin, on this machine too', {
-      hint: 'make one: svc key add NAME --scope admin; every program needs a key then. Or use the svc command itself',
+      hint: 'open the console with `svc open`, or use the svc command itself; or make a key: svc key add NAME --scope admin; every program needs one then',
     });
   }
   const least = needed === 'admin_key' ? 'admin' : needed;

@@ -1,21 +1,12 @@
 /** Routes of the control socket only: the daemon's own commands, for the CLI. */
 import * as v from 'valibot';
-import { GenerateRequestSchema, LIMITS } from '../../protocol/generate.ts';
-import { given } from '../../protocol/given.ts';
+import { LIMITS } from '../../protocol/generate.ts';
 import type { ProviderTestEvent, ProviderTestStep } from '../../protocol/routes.ts';
 import { parse } from '../../protocol/validate.ts';
 import { readJson } from './body.ts';
 import { streamLines } from './event-lines.ts';
 import type { Exchange } from './exchange.ts';
 
-const ModelSchema = v.object({ model: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength)) });
-const LoadSchema = v.object({
-  ...ModelSchema.entries,
-  context_length: GenerateRequestSchema.entries.context_length,
-  keep_alive_seconds: GenerateRequestSchema.entries.keep_alive_seconds,
-  pin: v.exactOptional(v.boolean()),
-  briefly: v.exactOptional(v.boolean()),
-});
 const ProviderSchema = v.object({ provider: v.pipe(v.string(), v.minLength(1), v.maxLength(64)) });
 const LentKeySchema = v.object({
   ...ProviderSchema.entries,
@@ -28,24 +19,9 @@ const LentKeySchema = v.object({
   ),
 });
 const DrainSchema = v.object({ drain: v.boolean() });
-const PullSchema = v.object({
-  ...ModelSchema.entries,
-  sha256: v.optional(v.pipe(v.string(), v.maxLength(100))),
-  hub: v.optional(
-    v.object({
-      endpoint: v.pipe(v.string(), v.maxLength(2048)),
-      token: v.nullable(v.pipe(v.string(), v.maxLength(2048))),
-      is_offline: v.boolean(),
-    }),
-  ),
-});
 const StopSchema = v.object({
   drain_timeout_ms: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(86_400_000)),
 });
-
-export function status({ services, reply }: Exchange): void {
-  reply.json(200, services.status());
-}
 
 export async function stop(exchange: Exchange): Promise<void> {
   const request = parse(StopSchema, await readJson(exchange));
@@ -60,27 +36,6 @@ export async function drain(exchange: Exchange): Promise<void> {
 
 export function reload({ services, reply }: Exchange): void {
   reply.json(200, services.reload());
-}
-
-export async function load(exchange: Exchange): Promise<void> {
-  const { model, ...wishes } = parse(LoadSchema, await readJson(exchange));
-  await streamLines(exchange, exchange.services.load(model, exchange.signal, wishes));
-}
-
-export async function pull(exchange: Exchange): Promise<void> {
-  const { model, sha256, hub } = parse(PullSchema, await readJson(exchange));
-  const request = { model, ...given({ sha256, hub }) };
-  await streamLines(exchange, exchange.services.pull(request, exchange.signal, 'svc'));
-}
-
-export async function unload(exchange: Exchange): Promise<void> {
-  const { model } = parse(ModelSchema, await readJson(exchange));
-  await exchange.services.unload(model);
-  exchange.reply.json(200, {});
-}
-
-export function providers({ services, reply }: Exchange): void {
-  reply.json(200, { providers: services.providers() });
 }
 
 export async function providerModels(exchange: Exchange): Promise<void> {

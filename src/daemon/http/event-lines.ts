@@ -1,6 +1,6 @@
 /** Streams of events as JSON lines, in svc's own routes. */
 import { SvcError } from '../../protocol/errors.ts';
-import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../protocol/ndjson.ts';
+import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../protocol/streams/ndjson.ts';
 import type { ErrorEvent } from '../../protocol/routes.ts';
 import type { Exchange } from './exchange.ts';
 import type { StreamFormat } from './reply.ts';

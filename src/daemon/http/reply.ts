@@ -73,9 +73,9 @@ export class Reply {
     this.#whole(status, contentType, body);
   }
 
-  /** Answers 204, without a body. */
-  empty(): void {
-    this.#res.writeHead(204);
+  /** Answers without a body. 304: what the client has of it is still right. */
+  empty(status: 204 | 304 = 204): void {
+    this.#res.writeHead(status);
     void this.#send(Buffer.alloc(0));
   }
 

@@ -8,6 +8,10 @@ import { messages } from './anthropic/messages.ts';
 import * as anthropic from './anthropic/models.ts';
 import { byClient, isAnthropic } from './anthropic/version.ts';
 import type { RouteScope } from './authorize.ts';
+import * as keys from './console/keys.ts';
+import * as observe from './console/observe.ts';
+import { consoleFile, root } from './console/page.ts';
+import { link, signIn } from './console/sign-in.ts';
 import { chatCompletions } from './openai/chat-completions.ts';
 import { completions } from './openai/completions.ts';
 import * as control from './control.ts';
@@ -17,6 +21,7 @@ import { health, livez, readyz, readyzOne } from './health.ts';
 import { infill } from './llama-server/infill.ts';
 import { llamaHealth, props } from './llama-server/props.ts';
 import { applyTemplate, detokenize, tokenize } from './llama-server/tokenize.ts';
+import * as manage from './manage.ts';
 import { metrics } from './metrics.ts';
 import { listModels, showModel } from './openai/models.ts';
 import { ollamaChat, ollamaGenerate } from './ollama/answers.ts';
@@ -52,6 +57,22 @@ export const PUBLIC: readonly Route[] = [
   { method: 'POST', path: HTTP_ROUTES.runtimeGenerate, scope: 'local', handler: runtime.generate },
   { method: 'POST', path: HTTP_ROUTES.runtimeEmbed, scope: 'local', handler: runtime.embed },
   { method: 'POST', path: HTTP_ROUTES.runtimeRerank, scope: 'local', handler: runtime.rerank },
+  { method: 'GET', path: HTTP_ROUTES.runtimeStatus, scope: 'admin', handler: manage.status },
+  { method: 'GET', path: HTTP_ROUTES.runtimeProviders, scope: 'admin', handler: manage.providers },
+  { method: 'GET', path: HTTP_ROUTES.runtimeCatalogue, scope: 'admin', handler: manage.catalogue },
+  { method: 'POST', path: HTTP_ROUTES.runtimeLoad, scope: 'admin', handler: manage.load },
+  { method: 'POST', path: HTTP_ROUTES.runtimeUnload, scope: 'admin', handler: manage.unload },
+  { method: 'POST', path: HTTP_ROUTES.runtimePull, scope: 'admin', handler: manage.pull },
+  { method: 'POST', path: HTTP_ROUTES.runtimeRemove, scope: 'admin', handler: manage.remove },
+  { method: 'POST', path: HTTP_ROUTES.runtimeDefault, scope: 'admin', handler: manage.setDefault },
+  { method: 'GET', path: HTTP_ROUTES.runtimeLive, scope: 'admin', handler: observe.live },
+  { method: 'POST', path: HTTP_ROUTES.runtimeCancel, scope: 'admin', handler: observe.cancel },
+  { method: 'GET', path: HTTP_ROUTES.runtimeLogs, scope: 'admin', handler: observe.logs },
+  { method: 'GET', path: HTTP_ROUTES.runtimeDoctor, scope: 'admin', handler: observe.doctor },
+  { method: 'GET', path: HTTP_ROUTES.runtimeUsage, scope: 'admin', handler: observe.usage },
+  { method: 'GET', path: HTTP_ROUTES.runtimeKeys, scope: 'admin', handler: keys.list },
+  { method: 'POST', path: HTTP_ROUTES.runtimeKeys, scope: 'admin_key', handler: keys.add },
+  { method: 'POST', path: HTTP_ROUTES.runtimeKeysRemove, scope: 'admin_key', handler: keys.remove },
   { method: 'GET', path: HTTP_ROUTES.metrics, scope: 'local', handler: metrics },
   { method: 'POST', path: HTTP_ROUTES.chatCompletions, scope: 'local', handler: chatCompletions },
   { method: 'POST', path: HTTP_ROUTES.messages, scope: 'local', handler: messages },
@@ -81,7 +102,9 @@ export const PUBLIC: readonly Route[] = [
   { method: 'POST', path: HTTP_ROUTES.infill, scope: 'local', handler: infill },
   { method: 'GET', path: HTTP_ROUTES.llamaHealth, scope: 'none', handler: llamaHealth },
   { method: 'GET', path: HTTP_ROUTES.props, scope: 'local', handler: props },
-  { method: 'GET', path: HTTP_ROUTES.ollamaRoot, scope: 'none', handler: ollama.ollamaRoot },
+  { method: 'GET', path: HTTP_ROUTES.root, scope: 'none', handler: root },
+  { method: 'GET', path: HTTP_ROUTES.consoleFile, scope: 'none', handler: consoleFile },
+  { method: 'POST', path: HTTP_ROUTES.signIn, scope: 'none', handler: signIn },
   { method: 'GET', path: HTTP_ROUTES.ollamaVersion, scope: 'local', handler: ollama.ollamaVersion },
   { method: 'GET', path: HTTP_ROUTES.ollamaTags, scope: 'local', handler: ollama.ollamaTags },
   { method: 'GET', path: HTTP_ROUTES.ollamaPs, scope: 'local', handler: ollama.ollamaPs },
@@ -98,17 +121,18 @@ export const PUBLIC: readonly Route[] = [
 
 /** Routes of the control socket only. */
 export const CONTROL: readonly Route[] = [
-  { method: 'GET', path: CONTROL_ROUTES.status, scope: 'admin', handler: control.status },
+  { method: 'GET', path: CONTROL_ROUTES.status, scope: 'admin', handler: manage.status },
   { method: 'POST', path: CONTROL_ROUTES.stop, scope: 'admin', handler: control.stop },
   { method: 'POST', path: CONTROL_ROUTES.drain, scope: 'admin', handler: control.drain },
   { method: 'POST', path: CONTROL_ROUTES.reload, scope: 'admin', handler: control.reload },
-  { method: 'POST', path: CONTROL_ROUTES.load, scope: 'admin', handler: control.load },
-  { method: 'POST', path: CONTROL_ROUTES.pull, scope: 'admin', handler: control.pull },
-  { method: 'POST', path: CONTROL_ROUTES.unload, scope: 'admin', handler: control.unload },
-  { method: 'GET', path: CONTROL_ROUTES.providers, scope: 'admin', handler: control.providers },
+  { method: 'POST', path: CONTROL_ROUTES.load, scope: 'admin', handler: manage.load },
+  { method: 'POST', path: CONTROL_ROUTES.pull, scope: 'admin', handler: manage.pull },
+  { method: 'POST', path: CONTROL_ROUTES.unload, scope: 'admin', handler: manage.unload },
+  { method: 'GET', path: CONTROL_ROUTES.providers, scope: 'admin', handler: manage.providers },
   { method: 'POST', path: CONTROL_ROUTES.providerModels, scope: 'admin', handler: control.providerModels },
   { method: 'POST', path: CONTROL_ROUTES.providerTest, scope: 'admin', handler: control.testProvider },
   { method: 'POST', path: CONTROL_ROUTES.providerKey, scope: 'admin', handler: control.lendKey },
+  { method: 'POST', path: CONTROL_ROUTES.consoleLink, scope: 'admin', handler: link },
 ];
 
 export interface RouteMatch {

@@ -5,7 +5,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { parseEmbedRequest, type EmbedEvent } from '../../protocol/embed.ts';
 import { GenerateRequestSchema, refuseFile, type RouteEvent } from '../../protocol/generate.ts';
-import { encodeVector } from '../../protocol/ndjson.ts';
+import { encodeVector } from '../../protocol/streams/ndjson.ts';
 import { parseRerankRequest } from '../../protocol/rerank.ts';
 import type { EmbedLine } from '../../protocol/routes.ts';
 import { parse, presentFields } from '../../protocol/validate.ts';

@@ -161,7 +161,10 @@ async function answer(
   const { req, reply, services } = request;
   const page = control ? undefined : allowPage(req, reply, services.origins);
   checkExpectation(req);
-  if (!control) checkOrigin(req, services.allowedHosts, page !== undefined);
+  if (!control) {
+    const isOwn = match?.route.scope === 'admin' || match?.route.scope === 'admin_key';
+    checkOrigin(req, services.allowedHosts, { isListed: page !== undefined, isOwn });
+  }
   if (page !== undefined && isPreflight(req)) {
     answerPreflight(req, reply);
     return;

@@ -1,4 +1,4 @@
-/** Describes, names and removes the models of this machine, for the clients of Ollama's API. */
+/** Describes, names and removes the models of this machine, for the clients of Ollama's API and the console. */
 import { changeConfig } from '../../config/settings.ts';
 import { loadConfig } from '../../config/config.ts';
 import { modelNamesIn } from '../../config/model-settings.ts';
@@ -8,21 +8,27 @@ import { toModelfile } from '../../models/modelfile/modelfile.ts';
 import { withParameters } from '../../models/modelfile/parameters.ts';
 import { copyModel } from '../../models/store/copy-model.ts';
 import { prefixFolder, removePrefixes } from '../../models/store/prefixes.ts';
+import type { NamedModels } from '../../models/store/named-models.ts';
 import type { ModelStore } from '../../models/store/store.ts';
+import type { CatalogueModel } from '../../protocol/console.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import { isModelName, nameIn, type ModelSettings } from '../../protocol/model/settings.ts';
 import type { ModelDescription } from '../../protocol/ollama/models.ts';
-import type { ModelRecord } from '../../protocol/records.ts';
+import type { DeviceRecord, ModelRecord } from '../../protocol/records.ts';
 import type { ModelShelf } from '../services.ts';
+import { catalogueHere } from './catalogue-here.ts';
 
 export interface ShelfOptions {
   readonly paths: Pick<Paths, 'configFile' | 'cacheDir'>;
   /** Folder of the store. */
   readonly modelsDir: string;
   readonly installed: Pick<ModelStore, 'remove'>;
+  readonly store: Pick<NamedModels, 'setDefault'>;
   models(): Promise<readonly ModelRecord[]>;
   unload(model: string): Promise<void>;
+  /** Devices of this machine. */
+  devices(): readonly DeviceRecord[];
   /** Reads the config again. Throws CONFIG_INVALID. */
   reload(): void;
 }
@@ -75,6 +81,15 @@ export class Shelf implements ModelShelf {
     if (loaded !== null && !isShared && !builtin) await unload(id);
     await installed.remove(id);
     if (!isShared) await removePrefixes(prefixFolder(paths.cacheDir), path);
+  }
+
+  async setDefault({ id }: ModelRecord): Promise<void> {
+    await this.#options.store.setDefault(id);
+  }
+
+  async catalogue(): Promise<readonly CatalogueModel[]> {
+    const { models, modelsDir, devices } = this.#options;
+    return await catalogueHere(await models(), modelsDir, devices());
   }
 
   async create(

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { SvcError } from '../../protocol/errors.ts';
 
 /** Space that must stay free on the disk. */
-const SPARE_BYTES = 256 * 1024 * 1024;
+export const SPARE_BYTES = 256 * 1024 * 1024;
 
 /** @param path need not exist yet. @throws SvcError CANNOT_WRITE */
 export async function askForSpace(path: string, bytes: number, hint: string): Promise<void> {

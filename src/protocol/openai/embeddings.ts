@@ -4,7 +4,7 @@ import { parseEmbedRequest, type EmbedRequest } from '../embed.ts';
 import type { FinishEvent } from '../generate.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
-import { encodeVector } from '../ndjson.ts';
+import { encodeVector } from '../streams/ndjson.ts';
 import { truncatedOf } from './chat-response.ts';
 import { invalid, parse, presentFields } from '../validate.ts';
 

@@ -3,7 +3,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import { Answer, type ResponseEvent } from '../../protocol/openai/responses/answer.ts';
 import { parseResponses, type ResponsesCall } from '../../protocol/openai/responses/request.ts';
 import type { ResponseRecord } from '../../protocol/openai/responses/response.ts';
-import { sseEvent } from '../../protocol/sse.ts';
+import { sseEvent } from '../../protocol/streams/sse.ts';
 import { isLast, type Asked, type Entry, type Story } from './journal.ts';
 
 export class Transcript {

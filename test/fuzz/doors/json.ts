@@ -9,6 +9,7 @@ import { damaged, once, randomBytes } from './bytes.ts';
 import type { Door, Player } from './doors.ts';
 import type { FuzzedDaemon } from './fuzzed-daemon.ts';
 import { MESSAGES } from './messages-body.ts';
+import { CONSOLE_BODIES } from './console-bodies.ts';
 import { OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE } from './ollama-bodies.ts';
 import { SAMPLING } from './sampling.ts';
 
@@ -258,7 +259,7 @@ const INFILL = {
   max_tokens: 1,
 };
 
-interface Body {
+export interface Body {
   readonly path: string;
   readonly control: boolean;
   /** Absent: POST. */
@@ -310,6 +311,7 @@ export const BODIES: readonly Body[] = [
   },
   { path: HTTP_ROUTES.ollamaDelete, control: false, method: 'DELETE', value: { model: 'copy' } },
   { path: HTTP_ROUTES.ollamaPull, control: false, value: { model: 'localhost:1/a/b', stream: false, insecure: true } },
+  ...CONSOLE_BODIES,
   { path: CONTROL_ROUTES.stop, control: true, value: { drain_timeout_ms: 1 }, spoilt: { drain_timeout_ms: 'never' } },
   { path: CONTROL_ROUTES.drain, control: true, value: { drain: true }, spoilt: { drain: 'never' } },
   { path: CONTROL_ROUTES.reload, control: true, value: {} },

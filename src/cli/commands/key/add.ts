@@ -1,11 +1,11 @@
-import { addKey, MAX_KEY_MODELS } from '../../../home/key-file.ts';
+import { addKey } from '../../../home/key-file.ts';
 import { resolvePaths } from '../../../home/paths.ts';
+import { shownKey } from '../../../home/shown-key.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import { given } from '../../../protocol/given.ts';
 import { LIMITS } from '../../../protocol/limits.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { print, printJson, say } from '../../terminal/output.ts';
-import { shownKey } from './shown.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -61,8 +61,8 @@ export const run: Run<typeof spec> = async ({ scope, json, models, expires, ...q
 function modelsOf(lists: readonly string[]): string[] {
   const names = [...new Set(lists.flatMap((list) => list.split(',')).map((name) => name.trim()))];
   if (names.includes('')) throw new SvcError('INVALID_REQUEST', '--models has an empty name');
-  if (names.length <= MAX_KEY_MODELS && names.every(({ length }) => length <= LIMITS.modelNameLength)) return names;
-  throw new SvcError('INVALID_REQUEST', `--models takes up to ${String(MAX_KEY_MODELS)} names of models`);
+  if (names.length <= LIMITS.keyModels && names.every(({ length }) => length <= LIMITS.modelNameLength)) return names;
+  throw new SvcError('INVALID_REQUEST', `--models takes up to ${String(LIMITS.keyModels)} names of models`);
 }
 
 function tokensOf(flag: string, tokens: number | undefined): number | undefined {

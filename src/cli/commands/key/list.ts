@@ -1,11 +1,11 @@
 import { readKeyFile } from '../../../home/key-file.ts';
 import { resolvePaths } from '../../../home/paths.ts';
+import { shownKey } from '../../../home/shown-key.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { count, text } from '../../terminal/format.ts';
 import { out } from '../../terminal/output.ts';
 import { table } from '../../terminal/layout.ts';
 import { printResult } from '../../terminal/result.ts';
-import { shownKey } from './shown.ts';
 
 export const spec = {
   summary: 'List the API keys',

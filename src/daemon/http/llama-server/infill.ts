@@ -2,7 +2,7 @@
 import { Collector } from '../../../protocol/collect.ts';
 import { refuseFile } from '../../../protocol/generate.ts';
 import { parseInfill, toInfillAnswer, toInfillChunk } from '../../../protocol/llama-server/infill.ts';
-import { sseData } from '../../../protocol/sse.ts';
+import { sseData } from '../../../protocol/streams/sse.ts';
 import { renamed } from '../../../protocol/validate.ts';
 import { readJson } from '../body.ts';
 import type { Exchange } from '../exchange.ts';

@@ -1,7 +1,7 @@
 /** `POST /api/chat` and `POST /api/generate`: whole, or as lines of which only a complete answer's last has `done`. */
 import { Collector } from '../../../protocol/collect.ts';
 import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../protocol/generate.ts';
-import { ndjsonLine } from '../../../protocol/ndjson.ts';
+import { ndjsonLine } from '../../../protocol/streams/ndjson.ts';
 import {
   toCalls,
   toLastLine,

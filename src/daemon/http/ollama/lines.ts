@@ -1,5 +1,5 @@
 /** Streams of JSON lines, as Ollama sends them. */
-import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../../protocol/ndjson.ts';
+import { NDJSON_CONTENT_TYPE, ndjsonLine } from '../../../protocol/streams/ndjson.ts';
 import { toOllamaError } from '../../../protocol/ollama/error.ts';
 import type { Reply, StreamFormat } from '../reply.ts';
 

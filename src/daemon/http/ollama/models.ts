@@ -10,18 +10,13 @@ import {
   toTags,
   toVersion,
 } from '../../../protocol/ollama/models.ts';
-import { ndjsonLine } from '../../../protocol/ndjson.ts';
+import { ndjsonLine } from '../../../protocol/streams/ndjson.ts';
 import { modelsFor } from '../../withhold.ts';
 import { readJson } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
 import { LINES } from './lines.ts';
 import { listedModels } from '../openai/models.ts';
 import { listedOf, recordOf } from './residence.ts';
-
-/** By this line programs find Ollama's API. */
-export function ollamaRoot({ reply }: Exchange): void {
-  reply.text(200, 'Ollama is running');
-}
 
 export function ollamaVersion({ services, reply }: Exchange): void {
   reply.json(200, toVersion(services.status().version));

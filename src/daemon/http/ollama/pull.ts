@@ -1,7 +1,7 @@
 /** `POST /api/pull` in Ollama's format: JSON lines with a status, the last one `success`. */
 import * as v from 'valibot';
 import { SvcError } from '../../../protocol/errors.ts';
-import { ndjsonLine } from '../../../protocol/ndjson.ts';
+import { ndjsonLine } from '../../../protocol/streams/ndjson.ts';
 import { nameSchema } from '../../../protocol/ollama/names.ts';
 import { fieldsOf } from '../../../protocol/ollama/request.ts';
 import type { PullEvent } from '../../../protocol/routes.ts';

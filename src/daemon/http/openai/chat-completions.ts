@@ -11,7 +11,7 @@ import {
   type Answer,
   type Delta,
 } from '../../../protocol/openai/chat-response.ts';
-import { SSE_DONE, sseData } from '../../../protocol/sse.ts';
+import { SSE_DONE, sseData } from '../../../protocol/streams/sse.ts';
 import { readJson } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Reply } from '../reply.ts';

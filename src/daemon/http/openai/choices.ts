@@ -4,7 +4,7 @@ import { SvcError } from '../../../protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../../protocol/generate.ts';
 import { toOpenAiError } from '../../../protocol/openai/chat-response.ts';
 import type { OpenAiFormat } from '../../../protocol/openai/response-format.ts';
-import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/sse.ts';
+import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/streams/sse.ts';
 import { renamed } from '../../../protocol/validate.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import type { StreamFormat } from '../reply.ts';

@@ -16,7 +16,7 @@ import {
   type CompletionRequest,
 } from '../../../protocol/openai/completions.ts';
 import { LegacyLogprobsWriter } from '../../../protocol/openai/legacy-logprobs.ts';
-import { SSE_DONE, sseData } from '../../../protocol/sse.ts';
+import { SSE_DONE, sseData } from '../../../protocol/streams/sse.ts';
 import { readJson } from '../body.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import type { Reply } from '../reply.ts';

@@ -14,7 +14,7 @@ import {
   type TranscriptionCall,
 } from '../../../protocol/openai/transcription.ts';
 import { toOpenAiError } from '../../../protocol/openai/chat-response.ts';
-import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/sse.ts';
+import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/streams/sse.ts';
 import { listedNamed } from '../../../protocol/model/listed.ts';
 import { renamed } from '../../../protocol/validate.ts';
 import { contextOf, type Exchange } from '../exchange.ts';

@@ -3,7 +3,7 @@ import { shareOf } from '../../../../protocol/caller.ts';
 import { responseIdOf } from '../../../../protocol/openai/responses/items.ts';
 import type { ResponsesCall } from '../../../../protocol/openai/responses/request.ts';
 import { parseStreamQuery } from '../../../../protocol/openai/responses/stream-query.ts';
-import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/sse.ts';
+import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/streams/sse.ts';
 import { toOpenAiError } from '../../../../protocol/openai/chat-response.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { contextOf, type Exchange } from '../../exchange.ts';

@@ -4,7 +4,7 @@ import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../../pro
 import { Answer, type ResponseEvent } from '../../../../protocol/openai/responses/answer.ts';
 import { responseIdOf, storedItems, type ContentItem } from '../../../../protocol/openai/responses/items.ts';
 import { inTheirWords, parseResponses, type ResponsesCall } from '../../../../protocol/openai/responses/request.ts';
-import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/sse.ts';
+import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/streams/sse.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { readJson } from '../../body.ts';
 import { contextOf, type Exchange } from '../../exchange.ts';

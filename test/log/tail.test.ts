@@ -1,64 +1,74 @@
 import { appendFileSync, existsSync, mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { endOfLines, follow, lastLines, openLog } from '../../src/cli/terminal/log-tail.ts';
+import { endOfLines, follow, lastLines, openLog } from '../../src/log/tail.ts';
 import { waitFor } from '../support/wait.ts';
 
 interface Context {
   dir: string;
   path: string;
 }
-const test = suite<Context>('log-tail');
+const test = suite<Context>('tail of a log');
 test.before.each((context) => {
   context.dir = mkdtempSync(join(tmpdir(), 'svc-l-'));
   context.path = join(context.dir, 'log');
 });
-test.after.each(({ dir }) => {
+test.after.each(async ({ dir }) => {
+  for (const file of handles.splice(0)) await file.close();
   rmSync(dir, { recursive: true });
 });
 
 const all = (): boolean => true;
-const opened = (path: string): number => openLog(path) as number;
+const handles: FileHandle[] = [];
+async function opened(path: string): Promise<FileHandle> {
+  const file = await openLog(path);
+  assert.ok(file);
+  handles.push(file);
+  return file;
+}
 
-test('the last n lines are returned for any n', ({ path }) => {
+/** Passes each line to `onLine`, until that throws. */
+async function followed(path: string, onLine: (line: string) => void): Promise<void> {
+  for await (const line of follow(path, undefined)) onLine(line);
+}
+
+test('the last n lines are returned for any n', async ({ path }) => {
   writeFileSync(path, 'a\nb\n\nc\n');
-  const file = opened(path);
-  const end = endOfLines(file);
-  assert.equal(lastLines(file, end, 0, all), []);
-  assert.equal(lastLines(file, end, 2, all), ['b', 'c']);
-  assert.equal(lastLines(file, end, 3, all), ['a', 'b', 'c']);
-  assert.equal(lastLines(file, end, 100, all), ['a', 'b', 'c']);
-  assert.equal(
-    lastLines(file, end, 1, (line) => line < 'c'),
-    ['b'],
-  );
+  const file = await opened(path);
+  const end = await endOfLines(file);
+  assert.equal(await lastLines(file, end, 0, all), []);
+  assert.equal(await lastLines(file, end, 2, all), ['b', 'c']);
+  assert.equal(await lastLines(file, end, 3, all), ['a', 'b', 'c']);
+  assert.equal(await lastLines(file, end, 100, all), ['a', 'b', 'c']);
+  assert.equal(await lastLines(file, end, 1, (line) => line < 'c'), ['b']);
 });
 
-test('lines and characters that cross block boundaries are read whole', ({ path }) => {
+test('lines and characters that cross block boundaries are read whole', async ({ path }) => {
   const lines = Array.from({ length: 500 }, (_, n) => `${String(n)} ${'é'.repeat((n * 37) % 4000)}`);
   writeFileSync(path, `${lines.join('\n')}\n`);
-  const file = opened(path);
-  assert.equal(lastLines(file, endOfLines(file), 120, all), lines.slice(-120));
-  assert.equal(lastLines(file, endOfLines(file), 1000, all), lines);
+  const file = await opened(path);
+  assert.equal(await lastLines(file, await endOfLines(file), 120, all), lines.slice(-120));
+  assert.equal(await lastLines(file, await endOfLines(file), 1000, all), lines);
 });
 
-test('an unterminated line is not returned yet; an empty log has no lines', ({ path }) => {
-  assert.is(openLog(path), undefined);
+test('an unterminated line is not returned yet; an empty log has no lines', async ({ path }) => {
+  assert.is(await openLog(path), undefined);
   writeFileSync(path, '');
-  assert.equal(lastLines(opened(path), endOfLines(opened(path)), 5, all), []);
+  assert.equal(await lastLines(await opened(path), 0, 5, all), []);
   writeFileSync(path, 'a\nhal');
-  assert.is(endOfLines(opened(path)), 2);
+  assert.is(await endOfLines(await opened(path)), 2);
   writeFileSync(path, 'hal');
-  assert.is(endOfLines(opened(path)), 0);
+  assert.is(await endOfLines(await opened(path)), 0);
 });
 
 test('following: no line is lost if the log is rotated more than once between two polls', async ({ path }) => {
   const seen: string[] = [];
   const stop = new Error('enough');
   writeFileSync(path, 'a\n');
-  const following = follow(path, undefined, (line) => {
+  const following = followed(path, (line) => {
     seen.push(line);
     if (line === 'end') throw stop;
   });
@@ -81,7 +91,7 @@ test('following: whole lines, across rotation, truncation and a file that does n
   const seen: string[] = [];
   const sees = (line: string): Promise<unknown> => waitFor(line, () => seen.at(-1) === line);
   const stop = new Error('enough');
-  const following = follow(path, undefined, (line) => {
+  const following = followed(path, (line) => {
     seen.push(line);
     if (line === 'end') throw stop;
   });

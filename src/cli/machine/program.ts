@@ -3,8 +3,8 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
 import { constants as system } from 'node:os';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { childEnvironment, variable } from '../../../process/environment.ts';
-import { SvcError } from '../../../protocol/errors.ts';
+import { childEnvironment, variable } from '../../process/environment.ts';
+import { SvcError } from '../../protocol/errors.ts';
 
 /** A shell's exit code for a program that a signal ended is this plus the signal's number. */
 const SIGNALLED = 128;

@@ -1,0 +1,125 @@
+/** One installed model, and what can be done with it. */
+import type { JSX } from 'preact';
+import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
+import { useState } from 'preact/hooks';
+import type { ModelRecord } from '../../../src/protocol/records.ts';
+import { ApiError } from '../api/api-error.ts';
+import { ask } from '../api/request.ts';
+import { configure, current, startNew } from '../chat/conversations.ts';
+import { bytes, count, factLine, short } from '../parts/format.ts';
+import { Problem } from '../parts/problem.tsx';
+import { show } from '../state/view.ts';
+import { load, loading, unload } from './load.ts';
+
+interface Props {
+  readonly model: ModelRecord;
+  /** Reads the list again. */
+  onChange(): Promise<void>;
+}
+
+export function ModelCard({ model, onChange }: Props): JSX.Element {
+  const [error, setError] = useState<ApiError | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const { id, state } = model;
+  const fraction = loading.value.get(id);
+  const act = async (work: () => Promise<unknown>): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      await work();
+    } catch (thrown) {
+      setError(ApiError.from(thrown));
+    }
+    setBusy(false);
+    await onChange();
+  };
+  return (
+    <li class="card model" data-model={id}>
+      <div class="card-head">
+        <h3>{id}</h3>
+        <span class="badges">
+          {model.default && <span class="badge accent">default</span>}
+          <span class={`badge ${state}`}>{state}</span>
+        </span>
+      </div>
+      <p class="muted figures">{described(model)}</p>
+      {model.loaded !== null && <p class="figures">{loadedAs(model.loaded)}</p>}
+      {fraction !== undefined && <progress aria-label={`Loading ${id}`} max={1} value={fraction} />}
+      {error !== null && <Problem error={error} />}
+      <div class="row actions">
+        <Actions model={model} isBusy={isBusy} act={(work) => void act(work)} />
+      </div>
+    </li>
+  );
+}
+
+interface ActionsProps {
+  readonly model: ModelRecord;
+  readonly isBusy: boolean;
+  act(work: () => Promise<unknown>): void;
+}
+
+function Actions({ model: { id, state, default: isDefault, builtin, from }, isBusy, act }: ActionsProps): JSX.Element {
+  const [isSure, setSure] = useState(false);
+  const body = { model: id };
+  const chat = (): void => {
+    startNew();
+    configure(current.value.id, { model: id });
+    show('chat');
+  };
+  return (
+    <>
+      <button type="button" aria-label={`Chat with ${id}`} onClick={chat}>
+        Chat
+      </button>
+      {state === 'loaded' ? (
+        <button type="button" disabled={isBusy} aria-label={`Unload ${id}`} onClick={() => act(() => unload(id))}>
+          Unload
+        </button>
+      ) : (
+        <button type="button" disabled={isBusy} aria-label={`Load ${id}`} onClick={() => act(() => load(id))}>
+          Load
+        </button>
+      )}
+      {!isDefault && (
+        <button
+          type="button"
+          class="quiet"
+          disabled={isBusy}
+          aria-label={`Make default: ${id}`}
+          onClick={() => act(() => ask(HTTP_ROUTES.runtimeDefault, { body }))}
+        >
+          Make default
+        </button>
+      )}
+      {!builtin && from === undefined && (
+        <button
+          type="button"
+          class={isSure ? 'danger' : 'quiet'}
+          disabled={isBusy}
+          aria-label={isSure ? `Really remove ${id}` : `Remove ${id}`}
+          onBlur={() => setSure(false)}
+          onClick={() => (isSure ? act(() => ask(HTTP_ROUTES.runtimeRemove, { body })) : setSure(true))}
+        >
+          {isSure ? 'Really remove' : 'Remove'}
+        </button>
+      )}
+    </>
+  );
+}
+
+function described({ parameters, quantization, size_bytes, context_length, capabilities, from }: ModelRecord): string {
+  return factLine([
+    from === undefined ? null : `made from ${from}`,
+    parameters === null ? null : `${short(parameters)} parameters`,
+    quantization,
+    bytes(size_bytes),
+    context_length === null ? null : `context ${count(context_length)}`,
+    capabilities.join(', '),
+  ]);
+}
+
+function loadedAs({ device, memory_bytes, context_length, active }: NonNullable<ModelRecord['loaded']>): string {
+  const running = active === 0 ? 'idle' : `${count(active)} running`;
+  return factLine([`On ${device}`, `${bytes(memory_bytes)} of memory`, `context ${count(context_length)}`, running]);
+}

@@ -1,0 +1,69 @@
+/** Asks for a key when the daemon wants one, and uses the token of a one-time link. */
+import type { JSX } from 'preact';
+import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
+import { useState } from 'preact/hooks';
+import { signal } from '@preact/signals';
+import { ApiError } from './api/api-error.ts';
+import { ask } from './api/request.ts';
+import { Icon } from './parts/icon.tsx';
+import { Modal } from './parts/modal.tsx';
+import { Problem } from './parts/problem.tsx';
+import { key, keyWanted, takeLinkToken, useKey } from './state/session.ts';
+
+const linkError = signal<ApiError | null>(null);
+
+/** Exchanges the token in the address, if there is one, for a key of this session. */
+export async function signInByLink(): Promise<void> {
+  const token = takeLinkToken();
+  if (token === null) return;
+  try {
+    const record = await ask<{ readonly key: string }>(HTTP_ROUTES.signIn, { body: { token } });
+    linkError.value = null;
+    useKey(record.key);
+  } catch (thrown) {
+    linkError.value = ApiError.from(thrown);
+  }
+}
+
+/** Over the page while a key is wanted. */
+export function SignIn(): JSX.Element | null {
+  const [text, setText] = useState('');
+  const wanted = linkError.value ?? keyWanted.value;
+  if (wanted === null) return null;
+  const isWrong = linkError.value !== null || key.value !== null;
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    if (text.trim() === '') return;
+    linkError.value = null;
+    useKey(text.trim());
+    setText('');
+  };
+  // A link that failed matters only where a key is needed.
+  const isOptional = keyWanted.value === null;
+  return (
+    <Modal title="Sign in" onClose={isOptional ? () => (linkError.value = null) : null}>
+      <form class="fields" onSubmit={submit}>
+        {isWrong ? <Problem error={wanted} /> : <p>This svc answers only with an API key.</p>}
+        <label>
+          API key
+          <input
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            value={text}
+            onInput={({ currentTarget }) => setText(currentTarget.value)}
+          />
+        </label>
+        <p class="muted">
+          On the machine itself, <code>svc open</code> signs you in without a key, and <code>svc key add NAME</code>{' '}
+          makes one. The key stays in this tab and ends with it.
+        </p>
+        <div class="row end">
+          <button type="submit" class="primary" disabled={text.trim() === ''}>
+            <Icon name="key" /> Sign in
+          </button>
+        </div>
+      </form>
+    </Modal>
+  );
+}

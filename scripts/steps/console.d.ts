@@ -1,0 +1,3 @@
+export const CONSOLE: string;
+export function buildConsole(): Promise<void>;
+export function bundledPackages(): Promise<string[]>;
