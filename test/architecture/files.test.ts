@@ -83,6 +83,7 @@ const OPENED: Readonly<Record<string, string>> = {
   'src/home/private-file.ts': 'a descriptor opened by files/open-file.ts',
   'src/process/native-package.ts': 'a file of the package',
   'src/process/process-identity.ts': '/proc',
+  'src/process/port-holder.ts': '/proc',
   'src/config/version.ts': 'a file of the package',
   'src/daemon/resources.ts': '/proc',
   'src/engine/gpu-bus.ts': '/sys',
