@@ -84,6 +84,8 @@ const OPENED: Readonly<Record<string, string>> = {
   'src/executable/unpack.ts': 'created exclusively by this code',
   'src/process/process-identity.ts': '/proc',
   'src/daemon/console/page-files.ts': 'a file of the package',
+  'src/process/port-holder.ts': '/proc',
+  'src/config/version.ts': 'a file of the package',
   'src/daemon/resources.ts': '/proc',
   'src/engine/gpu/cards.ts': '/sys, /proc and files of the system',
   'src/engine/gpu/installed.ts': 'created exclusively by svc, in its own directory',

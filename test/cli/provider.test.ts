@@ -376,11 +376,11 @@ unless(NO_TERMINAL, test)(
     assert.is((await run('run', '--provider', 'mine', 'Hi')).stdout, 'I am small\n');
 
     const leaving = terminal('provider', 'set', 'groq');
-    await leaving.shows('key of Groq');
+    await leaving.shows('Groq API key');
     leaving.type(KEYS.ctrlC);
     assert.is(await leaving.end(), 130);
     const nothing = terminal('run', '--provider', 'groq', 'Hi');
-    await nothing.shows('key of Groq');
+    await nothing.shows('Groq API key');
     nothing.type(KEYS.enter);
     assert.is(await nothing.end(), 77);
   },

@@ -86,7 +86,7 @@ function notReady(ready: ReadyRecord | null, timeoutMs: number): SvcError {
     return new SvcError('NOT_READY', `the daemon is not listening ${after}`, { hint: 'see `svc logs`' });
   const troubles = ready.conditions.filter((condition) => condition.status !== 'ok');
   const reasons = troubles.map((condition) => `${condition.name}: ${condition.reason}`).join('; ');
-  const when = ready.state === 'STARTING' ? `is still starting ${after}` : `runs, but cannot serve`;
+  const when = ready.state === 'STARTING' ? `is still starting ${after}` : `is ${ready.state} and cannot serve`;
   return new SvcError('NOT_READY', `the daemon ${when}${reasons === '' ? '' : ` (${reasons})`}`, {
     hint:
       ready.state === 'STARTING'

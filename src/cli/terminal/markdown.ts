@@ -14,7 +14,7 @@ const MOST_HELD = 4096;
 const MOST_LINK = 400;
 const MOST_ROWS = 500;
 const WIDE = /^[\u2e80-\ufaff\ufe30-\ufe4f\uff00-\uffef]$/;
-const FENCE = /^ *(`{3,}|~{3,})(.*)$/;
+const FENCE = /^ *(`{3,}|~{3,})([^\n]*)/;
 const RULE = /^ {0,3}([-*_])(?: *\1){2,} *$/;
 const SEPARATOR = /^[\s|:-]+$/;
 /** The start of a line that decides what the line is. */
