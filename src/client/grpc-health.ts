@@ -7,7 +7,7 @@ import { fieldsOf } from '../grpc/records.ts';
 import { decodeDetails, DETAILS_KEY } from '../grpc/status.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { HealthRecord } from '../protocol/records.ts';
-import { reachable } from '../config/address.ts';
+import { reachable } from '../config/reachable.ts';
 import { keyNeeded, notRunning } from './daemon-errors.ts';
 
 /** Long, because the daemon's first connection loads its gRPC library, and the machine may be busy. */

@@ -2,7 +2,7 @@
 import { variable } from '../process/environment.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { HealthRecord } from '../protocol/records.ts';
-import { reachable } from '../config/address.ts';
+import { reachable } from '../config/reachable.ts';
 import { Client } from './client.ts';
 import { keyNeeded } from './daemon-errors.ts';
 

@@ -26,8 +26,3 @@ export const address = v.pipe(
   v.string('must be host:port, or null'),
   v.check((text) => addressOf(text) !== undefined, 'must be host:port, for example 127.0.0.1:11434'),
 );
-
-/** Returns the address to connect to: an `address` bound to all interfaces is replaced by loopback. */
-export function reachable(address: string): string {
-  return address.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:');
-}

@@ -3,7 +3,7 @@
  * what svc says comes before, on standard error.
  */
 import { ControlClient } from '../../client/control-client.ts';
-import { reachable } from '../../config/address.ts';
+import { reachable } from '../../config/reachable.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { offeringPull } from '../asking/offer-pull.ts';

@@ -1,5 +1,5 @@
 /** The daemon's side of the console: its page, and what it has besides the public API. */
-import { reachable } from '../../config/address.ts';
+import { reachable } from '../../config/reachable.ts';
 import { addKey, readKeyFile, removeKey } from '../../home/key-file.ts';
 import type { Paths } from '../../home/paths.ts';
 import { shownKey } from '../../home/shown-key.ts';
