@@ -44,6 +44,7 @@ const LONGEST = [
   'test/cli/run-stdin',
   'test/packed/',
   'test/engine/gpu',
+  'test/gpu/install',
   'test/native/teardown',
   'test/architecture/regular-expressions',
 ];

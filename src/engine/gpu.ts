@@ -125,10 +125,11 @@ export function troubleOf({ error, devices, log, stderr }: EngineProbe): GpuTrou
       hint: 'install libvulkan1 (Debian, Ubuntu) or vulkan-loader (Fedora)',
     };
   }
-  const library = line(/(lib[\w.+-]+): cannot open shared object file/);
-  if (library !== undefined) {
-    const name = /(lib[\w.+-]+): cannot open/.exec(library)?.[1] ?? '';
-    return { reason: `the library ${name}, which the backend needs, is not installed`, hint: 'see docs/gpu.md' };
+  const missing = line(/: cannot open shared object file/);
+  if (missing !== undefined) {
+    // "failed to load PATH: LIBRARY: cannot open shared object file"
+    const library = missing.split(': ').find((part) => part.startsWith('lib')) ?? 'that it names';
+    return { reason: `the library ${library}, which the backend needs, is not installed`, hint: 'see docs/gpu.md' };
   }
   const foreign = line(/failed to load|failed to find ggml_backend_init|incompatible API version/);
   if (foreign !== undefined) {

@@ -58,16 +58,18 @@ export function parseNpmrc(
   valueOf: (name: string) => string | undefined,
 ): (readonly [name: string, value: string])[] {
   return text.split(/\r?\n/).flatMap((line) => {
-    const [, name, value] = /^\s*([^;#\s=][^=]*?)\s*=\s*(.*?)\s*$/.exec(line) ?? [];
-    if (name === undefined || value === undefined) return [];
-    const bare = /^"(.*)"$/.exec(value)?.[1] ?? value;
+    const equals = line.indexOf('=');
+    const name = line.slice(0, Math.max(0, equals)).trim();
+    const value = line.slice(equals + 1).trim();
+    if (name === '' || name.startsWith(';') || name.startsWith('#')) return [];
+    const bare = value.length > 1 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
     return [[name, bare.replace(/\$\{(\w+)\}/g, (whole, variableName: string) => valueOf(variableName) ?? whole)]];
   });
 }
 
 /** Credentials are stored by host and path without the scheme; the longest path that contains the URL's counts. */
 function credentialFor({ host, pathname, origin }: URL, settings: Settings): Credential | undefined {
-  for (let path = pathname; ; path = path.replace(/[^/]*\/$/, '')) {
+  for (let path = pathname; ; path = path.slice(0, path.lastIndexOf('/', path.length - 2) + 1)) {
     const token = settings.get(`//${host}${path}:_authToken`);
     if (token !== undefined) return { origin, token };
     const basic = settings.get(`//${host}${path}:_auth`);
