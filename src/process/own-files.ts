@@ -6,6 +6,7 @@
  * `path` is always relative to the root of the package, with slashes.
  */
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { getRawAsset, isSea } from 'node:sea';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
@@ -26,7 +27,7 @@ export function unpackWith(unpack: () => string): void {
 export function ownFile(path: string): string {
   const folder = root ?? unpackAll?.();
   if (folder === undefined) throw new Error('unpackWith() was not called');
-  return folder.endsWith('/') ? `${folder}${path}` : `${folder}/${path}`;
+  return join(folder, path);
 }
 
 /** Returns the text of a file, without unpacking it. Throws if there is none. */
