@@ -54,12 +54,12 @@ inline Answer ReadTokens(const std::shared_ptr<const AnswerFormat>& format,
   for (const std::string_view token : tokens) {
     GenerationOutput output;
     std::string text;
-    generation.Say(std::string(token), &text);
+    generation.answer.Say(std::string(token), &text);
     generation.Write(std::move(text), /*last=*/false, &output);
     answer.Add(output);
   }
   std::string rest;
-  generation.stream.Finish(&rest);
+  generation.answer.Finish(&rest);
   answer.Add(generation.End(Clock::now(), FinishReason::kStop, std::move(rest)));
   return answer;
 }
