@@ -9,13 +9,19 @@ import type { Paths } from './paths.ts';
 export interface Belonging {
   readonly what: string;
   readonly directory: string;
-  /** Names of its entries that svc makes: files, or directories with all that is in them. */
-  readonly names: RegExp;
+  /** Entries that svc makes: files, or directories with all that is in them. */
+  readonly names: readonly string[];
+  /** Files that are replaced atomically (write-file-atomic): a killed process leaves `NAME.NUMBER`. */
+  readonly replaced?: readonly string[];
+  /** Files with a number or a month in their name. */
+  readonly pattern?: RegExp;
 }
 
-/** Files that are replaced atomically (write-file-atomic): a killed process leaves `NAME.NUMBER`. */
-const atomic = (...names: readonly string[]): string => `(${names.join('|')})(\\.\\d+)?`;
-const exactly = (...alternatives: readonly string[]): RegExp => new RegExp(`^(${alternatives.join('|')})$`);
+/** True if svc makes an entry of that name in the directory. */
+export function isOurs({ names, replaced = [], pattern }: Belonging, name: string): boolean {
+  const whole = name.replace(/\.\d+$/, '');
+  return names.includes(name) || replaced.includes(name) || replaced.includes(whole) || pattern?.test(name) === true;
+}
 
 /** @param modelsDir the directory of the model store */
 export function belongingsOf(paths: Paths, modelsDir: string): Belonging[] {
@@ -26,34 +32,38 @@ export function belongingsOf(paths: Paths, modelsDir: string): Belonging[] {
           {
             what: 'configuration',
             directory: dirname(paths.configFile),
-            names: exactly(atomic('config\\.json'), 'config\\.json\\.lock'),
+            names: ['config.json.lock'],
+            replaced: ['config.json'],
           },
         ]
       : []),
     {
       what: 'keys',
       directory: paths.dataDir,
-      names: exactly(atomic('keys\\.json', 'credentials\\.json'), 'keys\\.lock', 'credentials\\.lock'),
+      names: ['keys.lock', 'credentials.lock'],
+      replaced: ['keys.json', 'credentials.json'],
     },
-    { what: 'GPU backends', directory: paths.dataDir, names: exactly('backends') },
-    { what: 'kept conversations', directory: paths.dataDir, names: exactly('history') },
+    { what: 'GPU backends', directory: paths.dataDir, names: ['backends'] },
+    { what: 'kept conversations', directory: paths.dataDir, names: ['history'] },
     {
       what: 'model store',
       directory: modelsDir,
-      names: exactly(atomic('registry\\.json'), 'registry\\.lock', 'blobs', 'parts'),
+      names: ['registry.lock', 'blobs', 'parts'],
+      replaced: ['registry.json'],
     },
     {
       what: 'state',
       directory: paths.stateDir,
-      names: exactly(
-        atomic('daemon\\.json', 'capabilities\\.json'),
-        ...['daemon\\.stderr', 'start\\.lock', 'keys-seen', 'prefix\\.key', 'builtin-introduced', 'console-link\\.html'],
-        ...['usage-\\d{4}-\\d{2}\\.jsonl', 'responses'],
-      ),
+      names: [
+        ...['daemon.stderr', 'start.lock', 'keys-seen', 'prefix.key', 'builtin-introduced', 'console-link.html'],
+        'responses',
+      ],
+      replaced: ['daemon.json', 'capabilities.json'],
+      pattern: /^usage-\d{4}-\d{2}\.jsonl$/,
     },
-    { what: 'log', directory: dirname(paths.logFile), names: exactly('daemon\\.log(\\.\\d+)?') },
-    { what: 'cache', directory: paths.cacheDir, names: exactly('prefixes', 'shaders', 'downloads', 'backends', 'executable') },
-    { what: 'control socket', directory: paths.runtimeDir, names: exactly('svc\\.sock') },
+    { what: 'log', directory: dirname(paths.logFile), names: ['daemon.log'], replaced: ['daemon.log'] },
+    { what: 'cache', directory: paths.cacheDir, names: ['prefixes', 'shaders', 'downloads', 'backends', 'executable'] },
+    { what: 'control socket', directory: paths.runtimeDir, names: ['svc.sock'] },
   ];
 }
 

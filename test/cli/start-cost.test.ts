@@ -34,7 +34,7 @@ test('the entry loads the parser, the list of commands and the output module, bu
   assert.equal(
     outside(
       loaded,
-      /^(sade|node:[\w/]+|src\/cli\/(main|parse|commands|groups|terminal\/output)\.ts|src\/process\/environment\.ts|src\/files\/(svc-error|why)\.ts|src\/protocol\/(errors|given|suggest)\.ts)$/,
+      /^(sade|node:[\w/]+|src\/cli\/(main|parse|aliases|commands|groups|terminal\/output)\.ts|src\/process\/environment\.ts|src\/files\/(svc-error|why)\.ts|src\/protocol\/(errors|given|suggest)\.ts)$/,
     ),
     [],
   );
@@ -46,7 +46,7 @@ test('run loads the client and the paths, but no library, store or schema', () =
   assert.equal(
     outside(
       loaded,
-      /^(node:[\w/]+|src\/client\/[\w-]+\.ts|src\/cli\/([\w-]+\/)?[\w-]+\.ts|src\/home\/(paths|home)\.ts|src\/process\/environment\.ts|src\/files\/[\w-]+\.ts|src\/log\/format\.ts|src\/models\/store\/builtin\.ts|src\/protocol\/(media\/media-type|streams\/ndjson|[\w-]+)\.ts)$/,
+      /^(node:[\w/]+|src\/client\/[\w-]+\.ts|src\/cli\/([\w-]+\/)?[\w-]+\.ts|src\/home\/(paths|home)\.ts|src\/process\/(environment|own-files|own-program)\.ts|src\/config\/version\.ts|src\/files\/[\w-]+\.ts|src\/log\/format\.ts|src\/models\/store\/builtin-id\.ts|src\/protocol\/(media\/media-type|streams\/ndjson|[\w-]+)\.ts)$/,
     ),
     [],
   );

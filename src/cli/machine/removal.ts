@@ -6,7 +6,7 @@ import { loadConfig } from '../../config/config.ts';
 import { readText } from '../../files/open-file.ts';
 import { bytesOf, removeIfEmpty, removeTree } from '../../files/tree.ts';
 import { whyOf } from '../../files/why.ts';
-import { belongingsOf, completionFiles, type Belonging } from '../../home/belongings.ts';
+import { belongingsOf, completionFiles, isOurs, type Belonging } from '../../home/belongings.ts';
 import type { Paths } from '../../home/paths.ts';
 import { besidesOf, RegistryFile, type RegistryEntry } from '../../models/store/registry.ts';
 import { StorePaths } from '../../models/store/store-paths.ts';
@@ -135,7 +135,7 @@ async function listed(
   }
   for (const name of names.toSorted()) {
     const path = join(directory, name);
-    const belonging = belongings.find((each) => each.names.test(name));
+    const belonging = belongings.find((each) => isOurs(each, name));
     if (belonging === undefined) {
       if (!directories.some((each) => each === path || each.startsWith(path + sep)))
         left.push({ path, why: 'not made by svc' });

@@ -1,8 +1,7 @@
 /** Runs `svc doctor` for the console, in a process of its own: one at a time, with a deadline. */
 import { spawn } from 'node:child_process';
-import { dirname, extname } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../../process/environment.ts';
+import { ownCommand } from '../../process/own-program.ts';
 import type { DoctorRecord } from '../../protocol/doctor.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { parsedJson } from '../../protocol/foreign-text.ts';
@@ -10,8 +9,6 @@ import { parsedJson } from '../../protocol/foreign-text.ts';
 /** Kernels run on every device, and every provider is asked. */
 const DEADLINE_MS = 180_000;
 const MOST_BYTES = 1024 * 1024;
-/** `src/daemon/console` and `dist/daemon/console` are equally deep. */
-const ENTRY = fileURLToPath(new URL(`../../cli/main${extname(import.meta.url)}`, import.meta.url));
 
 export class Doctor {
   readonly #ending: AbortSignal;
@@ -51,10 +48,10 @@ export class Doctor {
 
 /** Resolves with what it prints, also if checks fail; the process is killed when `signal` is aborted. */
 async function outputOf(signal: AbortSignal): Promise<string> {
-  const fromSource = ENTRY.endsWith('.ts');
-  const child = spawn(process.execPath, [...(fromSource ? process.execArgv : []), ENTRY, 'doctor', '--json'], {
-    // From source, `--import tsx` is resolved from here.
-    cwd: dirname(ENTRY),
+  const { command, cwd } = ownCommand('svc');
+  const [program, ...first] = command;
+  const child = spawn(program, [...first, 'doctor', '--json'], {
+    cwd,
     env: childEnvironment(),
     stdio: ['ignore', 'pipe', 'ignore'],
     windowsHide: true,

@@ -3,9 +3,6 @@ import { nativePlace } from '../../process/native-package.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { modelFileError } from '../gguf/gguf.ts';
 
-/** Id of the built-in model in every version. No other model may have it. */
-export const BUILTIN_ID = 'builtin';
-
 /** Path of its file, which is missing if the package that should have it is. */
 export function builtinModelPath(): string {
   const place = nativePlace();

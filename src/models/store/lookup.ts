@@ -1,7 +1,7 @@
 /** Resolves a typed name to one of the added models. */
 import { SvcError } from '../../protocol/errors.ts';
 import { suggest } from '../../protocol/suggest.ts';
-import { BUILTIN_ID } from './builtin.ts';
+import { BUILTIN_ID } from './builtin-id.ts';
 import { modelIdFor } from './model-id.ts';
 import type { Registry } from './registry.ts';
 

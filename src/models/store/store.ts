@@ -26,7 +26,8 @@ import {
   type FetchedFile,
   type FetchedModel,
 } from './adopted.ts';
-import { BUILTIN_ID, builtinFailure } from './builtin.ts';
+import { BUILTIN_ID } from './builtin-id.ts';
+import { builtinFailure } from './builtin.ts';
 import { copyWithDigest, digestOf, type OnProgress } from './digest.ts';
 import { checkProjector, inspectParts, modelFileError, type GgufSummary } from '../gguf/gguf.ts';
 import { checkFree, defaultIdOf, idOf, namesIn, newId } from './lookup.ts';

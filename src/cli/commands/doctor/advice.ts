@@ -1,7 +1,7 @@
 /** What to do first after the checks: mend what is broken, or install a model that runs well on this machine. */
 import { statfsSync } from 'node:fs';
 import { catalogue, estimatedBytes, type CatalogueEntry } from '../../../models/pull/catalogue.ts';
-import { BUILTIN_ID } from '../../../models/store/builtin.ts';
+import { BUILTIN_ID } from '../../../models/store/builtin-id.ts';
 import type { DoctorAdvice, DoctorCheck, SuggestedModel } from '../../../protocol/doctor.ts';
 import type { ModelRecord } from '../../../protocol/records.ts';
 import { existingAncestor } from './machine-checks.ts';
