@@ -1,7 +1,7 @@
 /** The SHA-256 of a model file, in one pass: while it is read, or while it is copied. */
 import { createHash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
-import { openModelFile } from '../gguf/gguf.ts';
+import { openModelFile, type GgufSummary } from '../gguf/gguf.ts';
 
 export type OnProgress = (doneBytes: number, totalBytes: number) => void;
 
@@ -47,4 +47,9 @@ async function digestPieces(
     done += bytesRead;
     onProgress?.(done, size);
   }
+}
+
+/** Identifies a state of a file, as far as possible without reading it. */
+export function versionOf({ size_bytes, modified_at_ms }: GgufSummary): string {
+  return `${size_bytes} ${modified_at_ms}`;
 }

@@ -28,7 +28,7 @@ import {
 } from './adopted.ts';
 import { BUILTIN_ID } from './builtin-id.ts';
 import { builtinFailure } from './builtin.ts';
-import { copyWithDigest, digestOf, type OnProgress } from './digest.ts';
+import { copyWithDigest, digestOf, versionOf, type OnProgress } from './digest.ts';
 import { checkProjector, inspectParts, modelFileError, type GgufSummary } from '../gguf/gguf.ts';
 import { checkFree, defaultIdOf, idOf, namesIn, newId } from './lookup.ts';
 import { checkModelId } from './model-id.ts';
@@ -487,12 +487,6 @@ export class ModelStore {
     return this.#builtinDigest.digest;
   }
 }
-
-/** Identifies a state of a file, as far as possible without reading it. */
-function versionOf({ size_bytes, modified_at_ms }: GgufSummary): string {
-  return `${size_bytes} ${modified_at_ms}`;
-}
-
 /** Adds what is wrong with a model's files to its record. */
 function failed(record: ModelRecord, what: string, error: unknown, hint: string): Looked {
   const { code, message } = modelFileError(error, record.path);
