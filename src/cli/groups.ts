@@ -1,8 +1,8 @@
 /** Titles of the command groups, for example for `svc model --help`. */
 export const GROUPS = {
   model: 'Manage the models on this machine',
-  gpu: 'Use a GPU: install, list or remove its backend',
   history: 'Read and delete the conversations that are kept',
+  gpu: 'Use a GPU: install, list or remove its backend',
   key: 'Manage API keys for clients that connect over TCP',
   provider: 'Manage cloud providers and your own servers',
   config: 'Read and change settings',

@@ -66,10 +66,7 @@ export class Conversations {
 
   /** An id for a new conversation; nothing is written yet. */
   newId(): string {
-    const time = new Date(this.#now())
-      .toISOString()
-      .replace(/[-:]|\..*$/g, '')
-      .replace('T', '-');
+    const time = new Date(this.#now()).toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-');
     return `${time}-${randomBytes(2).toString('hex')}`;
   }
 
