@@ -104,7 +104,7 @@ unless(NO_TERMINAL, test)('on a terminal the pull is offered, and a model alone 
   try {
     await terminal.shows('smollm2-360m is not installed. Pull it? [y/N]');
     terminal.type(`y${KEYS.enter}`);
-    await terminal.shows(/talking with smollm2-360m.*\n.*>>> /s);
+    await terminal.shows(/chatting with smollm2-360m.*\n.*>>> /s);
     terminal.type(KEYS.ctrlD);
     assert.is(await terminal.end(), 0);
   } finally {

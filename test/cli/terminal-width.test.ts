@@ -30,6 +30,10 @@ const WITHOUT_TEXT: Readonly<Record<string, string>> = {
   run: 'an answer',
   chat: 'answers',
   launch: 'starts another program',
+  open: 'a link, to copy',
+  'gpu install': 'downloads from a registry',
+  'history show': 'answers',
+  'history rm': 'a line with an id',
   completion: 'a script',
   'config get': 'a value, to copy',
   'config path': 'a path, to copy',
@@ -41,6 +45,8 @@ const WITHOUT_TEXT: Readonly<Record<string, string>> = {
 const CALLS: Readonly<Record<string, (given: { n: string; dir: string }) => string[][]>> = {
   health: () => [[], ['--source', 'grpc']],
   doctor: () => [['--offline']],
+  uninstall: () => [['--dry-run']],
+  'history clear': () => [['--yes']],
   usage: () => [[], ['--by', 'key']],
   bench: () => [['--runs', '1', '--prompt-tokens', '16', '--max-tokens', '4']],
   'model show': () => [['builtin'], [LONG_NAME], ['talker']],
@@ -81,7 +87,8 @@ test.before(async (context) => {
   const { dir } = home;
   context.env = {
     ...home.env,
-    HOME: dir,
+    // `svc uninstall` refuses a home that is the user's, or above it.
+    HOME: '/nonexistent',
     XDG_CONFIG_HOME: join(dir, 'xdg'),
     HF_ENDPOINT: hub.endpoint,
     NO_COLOR: undefined,
@@ -90,6 +97,7 @@ test.before(async (context) => {
   writeFileSync(
     join(dir, 'config', 'config.json'),
     JSON.stringify({
+      history: { enabled: true },
       models: { talker: { from: 'builtin', system: 'いつも日本語で答えてください。🎉 '.repeat(12) } },
       providers: {
         closed: { base_url: ['http://127.0.0.1:9/v1', 'http://127.0.0.1:10/v1'], default_model: LONG_NAME },
@@ -108,6 +116,7 @@ test.before(async (context) => {
   context.env = { ...context.env, SVC_API_KEY: await run('key', 'add', 'admin', '--scope', 'admin') };
   await run('start', '--timeout', '150s');
   await run('run', '--max-tokens', '4', '-m', LONG_NAME, 'Hello');
+  await run('run', '--max-tokens', '4', '--continue', 'Hello');
 });
 
 test.after(async ({ home, hub }) => {
@@ -149,8 +158,9 @@ test('the text of every command', async ({ home, env }) => {
     [],
     'no such command',
   );
-  // The command that ends what the others show is last.
-  const order = [...commands.filter((name) => name !== 'stop'), 'stop'].filter((name) => !(name in WITHOUT_TEXT));
+  // A restart sets this process's variables to the daemon's; a stop ends what the others show.
+  const last = ['restart', 'stop'];
+  const order = [...commands.filter((name) => !last.includes(name)), ...last].filter((name) => !(name in WITHOUT_TEXT));
   const calls = order.flatMap((name) =>
     WIDTHS.flatMap((columns) => {
       const argumentLists = CALLS[name]?.({ n: String(columns), dir: home.dir }) ?? [[]];
@@ -194,7 +204,7 @@ async function shown(
   more: Readonly<Record<string, string>> = {},
 ): Promise<{ text: string; code: number | null }> {
   const terminal = new Terminal(
-    ['sh', '-c', 'exec "$@" 2>/dev/null', 'sh', ...SVC_COMMAND, ...args],
+    ['sh', '-c', 'exec "$@" 2>>/tmp/tw.err', 'sh', ...SVC_COMMAND, ...args],
     { ...env, ...more },
     columns,
   );

@@ -111,7 +111,7 @@ for (const name of TRANSPORTS) {
       const read = async (): Promise<void> => {
         for await (const event of answer) {
           if (event.type !== 'text') continue;
-          assert.is((await daemon.client.health()).queue.active, 1);
+          await waitFor('the daemon to count it', async () => (await daemon.client.health()).queue.active === 1);
           // Stopped, so that it cannot end by itself.
           const { pid } = (await daemon.client.health()).models.find(({ id }) => id === 'tiny') ?? {};
           const held = hold(Number(pid));
