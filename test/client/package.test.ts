@@ -49,7 +49,8 @@ test('the package exports the client and its error, and loads no library and not
   const others = files
     .map((url) => fileURLToPath(url).slice(ROOT.length))
     .filter(
-      (path) => !/^(\[eval\d+\]|package\.json|dist\/(client|protocol(\/streams)?|files|home|process)\/[\w-]+\.js)$/.test(path),
+      (path) =>
+        !/^(\[eval\d+\]|package\.json|dist\/(client|protocol(\/streams)?|files|home|process)\/[\w-]+\.js)$/.test(path),
     );
   assert.equal(others, []);
 });
