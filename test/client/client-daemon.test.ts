@@ -19,7 +19,7 @@ let apiKey: string;
 let clients: Readonly<Record<Transport, Client>>;
 
 test.before(async () => {
-  serving = await serve({ tiny: 'tiny-llama', bert: 'tiny-bert', ranker: 'tiny-rank', thinker: 'tiny-thinker' });
+  serving = await serve({ tiny: 'tiny-llama', long: 'tiny-long', bert: 'tiny-bert', ranker: 'tiny-rank', thinker: 'tiny-thinker' });
   const { home, daemon } = serving;
   apiKey = (await addKey(join(home.dir, 'data', 'keys.json'), 'app', 'admin')).key;
   const { http } = await daemon.client.status();
@@ -31,8 +31,8 @@ test.after(async () => {
 });
 
 const GREEDY = { sampling: { temperature: 0 }, max_tokens: 12 };
-/** Without an end: every token has the bias of an ordinary one. */
-const ENDLESS: GenerateCall = { model: 'tiny', prompt: 'Go on', sampling: { logit_bias: [[100, 100]] } };
+/** It takes minutes to its end: every token has the bias of an ordinary one, and the context is long. */
+const ENDLESS: GenerateCall = { model: 'long', prompt: 'Go on', sampling: { logit_bias: [[100, 100]] } };
 
 /** The answers of both transports, without what differs between two requests. */
 async function both<Answer extends { timings: unknown; trace_id: string; route: unknown; usage: unknown }>(
@@ -103,7 +103,7 @@ for (const name of TRANSPORTS) {
   test(`${name}: leaving the loop, and aborting, end the generation in the daemon`, async () => {
     const client = clients[name];
     const { daemon } = serving;
-    const load = daemon.client.load('tiny', new AbortController().signal);
+    const load = daemon.client.load('long', new AbortController().signal);
     for await (const _ of load);
     for (const end of ['break', 'abort'] as const) {
       const controller = new AbortController();
@@ -113,7 +113,7 @@ for (const name of TRANSPORTS) {
           if (event.type !== 'text') continue;
           await waitFor('the daemon to count it', async () => (await daemon.client.health()).queue.active === 1);
           // Stopped, so that it cannot end by itself.
-          const { pid } = (await daemon.client.health()).models.find(({ id }) => id === 'tiny') ?? {};
+          const { pid } = (await daemon.client.health()).models.find(({ id }) => id === 'long') ?? {};
           const held = hold(Number(pid));
           try {
             if (end === 'break') break;
