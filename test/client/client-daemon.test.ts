@@ -19,7 +19,13 @@ let apiKey: string;
 let clients: Readonly<Record<Transport, Client>>;
 
 test.before(async () => {
-  serving = await serve({ tiny: 'tiny-llama', long: 'tiny-long', bert: 'tiny-bert', ranker: 'tiny-rank', thinker: 'tiny-thinker' });
+  serving = await serve({
+    tiny: 'tiny-llama',
+    long: 'tiny-long',
+    bert: 'tiny-bert',
+    ranker: 'tiny-rank',
+    thinker: 'tiny-thinker',
+  });
   const { home, daemon } = serving;
   apiKey = (await addKey(join(home.dir, 'data', 'keys.json'), 'app', 'admin')).key;
   const { http } = await daemon.client.status();
