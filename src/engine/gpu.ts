@@ -40,7 +40,7 @@ export interface GpuExamination {
 
 const DRIVER_HINT =
   "install the vendor's Vulkan driver: mesa-vulkan-drivers for AMD and Intel, NVIDIA's own for NVIDIA; then restart svc";
-const INSTALL = 'run `svc gpu install`, then restart svc: svc stop; svc start';
+const INSTALL = 'run `svc gpu install`, then `svc restart`';
 
 let examined: Promise<GpuExamination> | undefined;
 

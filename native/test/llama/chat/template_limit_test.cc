@@ -11,6 +11,7 @@
 #include "engine/base/thread_clock.h"
 #include "engine/base/work_limit.h"
 #include "models.h"
+#include "parsed_template.h"
 #include "test.h"
 
 namespace svc {
@@ -18,14 +19,7 @@ namespace {
 
 constexpr double kCpuSeconds = 0.2;
 
-common_chat_templates_ptr Parse(const std::string& text) {
-  static const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
-  if (model == nullptr) return nullptr;
-  Result<common_chat_templates_ptr> templates = InitTemplates(model->get(), text);
-  if (templates.ok()) return std::move(templates.value());
-  test::Fail(__FILE__, __LINE__, text + ": " + templates.status().message());
-  return nullptr;
-}
+using test::Parse;
 
 std::string Render(const common_chat_templates* templates, const std::string& content) {
   common_chat_templates_inputs inputs;

@@ -1,10 +1,10 @@
 /** What to do first after the checks: mend what is broken, or install a model that runs well on this machine. */
-import { statfsSync } from 'node:fs';
 import { catalogue, estimatedBytes, type CatalogueEntry } from '../../../models/pull/catalogue.ts';
 import { BUILTIN_ID } from '../../../models/store/builtin-id.ts';
 import type { DoctorAdvice, DoctorCheck, SuggestedModel } from '../../../protocol/doctor.ts';
+import { orElse } from '../../../protocol/foreign-text.ts';
 import type { ModelRecord } from '../../../protocol/records.ts';
-import { existingAncestor } from './machine-checks.ts';
+import { freeBytes } from './machine-checks.ts';
 
 /** What the checks have measured; null: not known. */
 export interface Machine {
@@ -90,10 +90,5 @@ function sizeOf(entry: CatalogueEntry): number {
 
 /** Free bytes for the folder; null: not known. */
 export function freeBytesFor(folder: string): number | null {
-  try {
-    const { bavail, bsize } = statfsSync(existingAncestor(folder));
-    return bavail * bsize;
-  } catch {
-    return null;
-  }
+  return orElse(() => freeBytes(folder), null);
 }

@@ -52,7 +52,8 @@ export function checkDisk(modelsDir: string, { stateDir }: Pick<Paths, 'stateDir
   });
 }
 
-function freeBytes(directory: string): number {
+/** Throws if the file system does not say. */
+export function freeBytes(directory: string): number {
   const { bavail, bsize } = statfsSync(existingAncestor(directory));
   return bavail * bsize;
 }
@@ -62,7 +63,7 @@ function judge(value: number, bound: { readonly warn: number; readonly fail: num
 }
 
 /** The folder, or the nearest one above it that exists. */
-export function existingAncestor(path: string): string {
+function existingAncestor(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : existingAncestor(dirname(path));
 }
 

@@ -69,7 +69,7 @@ function report(json: boolean, { kind, name, version }: BackendPackage, proof: P
   }
   const speed = `${proof.tokens_per_second.toFixed(0)} tokens/s with the built-in model`;
   print(`the ${nameOfKind(kind)} backend ${what}: ${proof.device}, ${speed}, the same tokens as on the processor`);
-  say('a running daemon uses it after a restart: svc stop; svc start');
+  say('a running daemon uses it after a restart: svc restart');
 }
 
 function shower(): (event: InstallEvent) => void {

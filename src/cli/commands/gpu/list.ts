@@ -5,6 +5,7 @@ import { resolvePaths } from '../../../home/paths.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { text } from '../../terminal/format.ts';
 import { facts } from '../../terminal/layout.ts';
+import { out } from '../../terminal/output.ts';
 import { printResult } from '../../terminal/result.ts';
 
 export const spec = {
@@ -49,11 +50,12 @@ function describe({ gpus }: GpuSurvey, choice: BackendChoice, installed: Install
   const fits = choice.package === null ? 'none' : nameOfKind(choice.package.kind);
   const proof = installed?.proof ?? null;
   const speed = proof === null ? '' : `, ${proof.tokens_per_second.toFixed(0)} tokens/s on ${proof.device}`;
-  return facts([
+  const rows = [
     ...(cards.length === 0 ? ['none'] : cards).map((card, index) => [index === 0 ? 'gpu' : '', card] as const),
     ['fits', `${fits}: ${choice.reason}`],
     ...(choice.hint === null ? [] : [['hint', choice.hint] as const]),
     ['installed', installed === null ? text(null) : `${nameOfKind(installed.package.kind)}${speed}`],
     ...(installed === null && choice.package !== null ? [['install', 'svc gpu install'] as const] : []),
-  ]);
+  ] as const;
+  return facts(rows, out.tableColumns);
 }

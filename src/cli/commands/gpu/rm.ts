@@ -15,6 +15,6 @@ export const run: Run<typeof spec> = async ({ json }) => {
   printResult(
     json,
     { removed },
-    removed === 0 ? 'no GPU backend is installed' : 'removed the GPU backend; restart the daemon: svc stop; svc start',
+    removed === 0 ? 'no GPU backend is installed' : 'removed the GPU backend; restart the daemon: svc restart',
   );
 };
