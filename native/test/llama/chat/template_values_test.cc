@@ -299,13 +299,16 @@ TEST(ATemplateThatNestsDeepIsNotLoaded) {
   const std::string rest = "{% for m in messages %}{{ m.content }}{% endfor %}";
   std::vector<Named> values = ValuesInThemselves();
   values.erase(values.end() - 3, values.end());  // callers cannot be looked into
-  values.push_back({"deep", Nested("{% set ns.a = [ns.a] %}", 2000)});
+  values.push_back({"deep", Nested("{% set ns.a = [ns.a] %}", 1500)});
   for (const Named& value : values) {
     const auto templates = InitTemplates(model->get(), value.text + rest);
     if (templates.ok()) {
       test::Fail(__FILE__, __LINE__, value.name + " is loaded");
     } else {
-      EXPECT(templates.status().message().find("contain themselves") != std::string::npos);
+      // Under a sanitizer the analysis may reach its limit of processor time first.
+      const std::string& message = templates.status().message();
+      EXPECT(message.find("contain themselves") != std::string::npos ||
+             (test::kSanitized && message.find("takes too long") != std::string::npos));
     }
   }
 }
