@@ -20,16 +20,16 @@ const GRACE_MS = 2_000;
 const MARK = 'SVC_TEST_FILE_RUN';
 
 /**
- * Runs `file` with `scratch`, an absent folder, as its temporary directory.
+ * Runs `file` with `scratch`, an absent folder, as its temporary directory, by `node`, another build of Node or this one.
  * Resolves with `{ file, passed, failed, skipped, ms, problems, failures, output }`; `problems` are sentences,
  * `failures` the names of the failed tests and then the problems.
  */
-export async function runTestFile(file, scratch) {
+export async function runTestFile(file, scratch, node = process.execPath) {
   const startedAt = performance.now();
   await mkdir(scratch, { recursive: true });
   await shareTranspilerCache(scratch);
   const problems = [];
-  const { code, output, isTimeout } = await runToEnd(file, scratch);
+  const { code, output, isTimeout } = await runToEnd(file, scratch, node);
   if (isTimeout) problems.push(`did not end within ${TIMEOUT_MS / 1000} s`);
 
   const counts = parseTotals(output);
@@ -51,11 +51,11 @@ export async function runTestFile(file, scratch) {
   return { file, passed, failed, skipped, ms: performance.now() - startedAt, problems, failures, output };
 }
 
-async function runToEnd(file, scratch) {
+async function runToEnd(file, scratch, node) {
   const env = { ...process.env, TMPDIR: scratch, [MARK]: scratch, ...addonVariables };
   const chunks = [];
   let isTimeout = false;
-  const child = spawn(process.execPath, ['--import', 'tsx', file], {
+  const child = spawn(node, ['--import', 'tsx', file], {
     cwd: root,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
