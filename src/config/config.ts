@@ -15,6 +15,7 @@ import * as v from 'valibot';
 import { readTextSync } from '../files/open-file.ts';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
+import { orElse } from '../protocol/foreign-text.ts';
 import { given } from '../protocol/given.ts';
 import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
 import { suggest } from '../protocol/suggest.ts';
@@ -137,6 +138,12 @@ export function loadConfig(paths: Pick<Paths, 'configFile'>): Config {
     );
   }
   return withEnvironment(config);
+}
+
+/** Returns the config without the file: the defaults and the environment. Ignores the environment where it is invalid. */
+export function configWithoutFile(): Config {
+  const { config } = parseConfig('');
+  return orElse(() => withEnvironment(config), config);
 }
 
 /** Parses the text of a config file. With problems, `config` has the defaults. */

@@ -144,27 +144,33 @@ test('a healthy machine: a CPU kernel runs, its variant is named, the default mo
   assert.is(check('providers').status, 'skip');
 });
 
-test('an invalid line in the config', async ({ home, turned, check }) => {
+test('an invalid line in the config, which leaves the environment', async ({ home, turned, check }) => {
   mkdirSync(join(home.dir, 'config'));
   writeFileSync(join(home.dir, 'config', 'config.json'), '{\n  "http": {},\n  "engin": {}\n}\n');
-  assert.equal(await turned(), ['config']);
+  await withListener(async (address) => {
+    assert.equal(await turned({ SVC_HTTP_ADDR: address }), ['config', 'http']);
+    assert.is(check('http').value, address);
+  });
   assert.match(check('config').detail ?? '', /config\.json:3:3: unknown key "engin"/);
 });
 
 for (const name of ['http', 'grpc']) {
   test(`a ${name} port in use by another process`, async ({ turned, check }) => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as { port: number };
     const variable = `SVC_${name.toUpperCase()}_ADDR`;
-    try {
-      assert.equal(await turned({ [variable]: `127.0.0.1:${String(port)}` }), [name]);
+    await withListener(async (address) => {
+      assert.equal(await turned({ [variable]: address }), [name]);
       assert.match(check(name).detail ?? '', /EADDRINUSE/);
       assert.match(check(name).hint ?? '', variable);
-    } finally {
-      server.close();
-    }
+    });
   });
+}
+
+/** Calls with the address of a port that is in use. */
+async function withListener(use: (address: string) => Promise<void>): Promise<void> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  await use(`127.0.0.1:${String(port)}`).finally(() => server.close());
 }
 
 test('a gRPC port of the daemon that listens but gives wrong answers', async () => {

@@ -81,7 +81,7 @@ Want SavedFirstTurn(const Folder& folder, std::uint32_t cells = 4096) {
 }
 
 bool Eventually(const std::function<bool()>& holds) {
-  const auto end = Clock::now() + std::chrono::seconds(30);
+  const auto end = Clock::now() + test::kPatience;
   while (!holds() && Clock::now() < end) std::this_thread::yield();
   return holds();
 }
