@@ -169,7 +169,7 @@ test('a provider gets the context, also of a trace that is not recorded', async 
   const [run] = (await spansOf(context, trace, 1)).runs;
   const attempt = collector.spans.find(({ parentSpanId }) => parentSpanId === run?.spanId);
   assert.equal([attempt?.name, attempt?.kind], ['chat m', 3]);
-  const sent = (): (string | undefined)[] => upstream.asked.map(({ headers }) => headers['traceparent']);
+  const sent = (): string[] => upstream.asked.map(({ headers }) => String(headers['traceparent']));
   assert.ok(sent().includes(`00-${trace}-${String(attempt?.spanId)}-01`));
   await create(context, quiet, body, '00');
   await waitFor('the request', () => sent().includes(`00-${quiet}-${PARENT}-00`));
