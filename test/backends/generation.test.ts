@@ -244,6 +244,18 @@ test('an error about the context says what helps with this model', () => {
   );
 });
 
+test('what is no chat has no turns to drop', () => {
+  const hint = (request: Parameters<typeof explained>[1]): string => {
+    const error = new SvcError('CONTEXT_OVERFLOW', 'input[0] has 600 tokens');
+    return explained(error, request, { info: null, plan: null }).hint ?? '';
+  };
+  const raw = { messages: [], sampling: {}, stop: [], raw: { text: 'a' } };
+  for (const request of [{ input: ['a'] }, { query: 'q', documents: ['a'] }, raw]) {
+    assert.match(hint(request), /^shorten it, or have it cut off: "truncate": true; /);
+    assert.match(hint({ ...request, truncate: true }), /^shorten it; /);
+  }
+});
+
 test('the first restart has no delay; each further one doubles it, up to a minute', () => {
   assert.equal([1, 2, 3, 4, 5, 20].map(restartDelayMs), [0, 500, 1000, 2000, 4000, 60_000]);
 });

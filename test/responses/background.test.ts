@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import { CONTROL_CALLER } from '../../src/protocol/caller.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
+import { NO_TRACES } from '../../src/protocol/traces/span.ts';
 import { BackgroundResponses } from '../../src/responses/background/background.ts';
 import type { BackgroundRun } from '../../src/responses/background/run.ts';
 import { ResponseStore } from '../../src/responses/response-store.ts';
@@ -54,6 +55,7 @@ function scripted(dir: string, attempts: Step[][]): Scripted {
   const store = new ResponseStore({ dir, enabled: true, keepMs: 1e9, mostBytes: 1e9, onFailure });
   const responses = new BackgroundResponses({
     store,
+    tracer: NO_TRACES,
     onFailure,
     async *route(request, { signal }) {
       requests.push(request);

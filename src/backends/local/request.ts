@@ -132,12 +132,18 @@ export function explained(
     return invalid(isGrammar ? 'format.grammar' : 'format.schema', `cannot be enforced: ${message}`);
   }
   if ((code !== 'CONTEXT_OVERFLOW' && code !== 'OUT_OF_MEMORY') || hint !== undefined) return error;
-  const shorter =
-    'truncate' in request && request.truncate
+  const longer = code === 'OUT_OF_MEMORY' ? `${MORE_MEMORY}${smallerCache(engine)}` : longerContext(engine);
+  return new SvcError(code, message, { hint: `${shorter(request)}; ${longer}`, cause: error });
+}
+
+function shorter(request: Parameters<typeof explained>[1]): string {
+  const isTruncated = 'truncate' in request && request.truncate;
+  if ('messages' in request && request.raw === undefined) {
+    return isTruncated
       ? 'shorten the messages that must be kept'
       : 'shorten it, or drop the oldest turns: "truncate": true, svc run --truncate';
-  const longer = code === 'OUT_OF_MEMORY' ? `${MORE_MEMORY}${smallerCache(engine)}` : longerContext(engine);
-  return new SvcError(code, message, { hint: `${shorter}; ${longer}`, cause: error });
+  }
+  return isTruncated ? 'shorten it' : 'shorten it, or have it cut off: "truncate": true';
 }
 
 const MORE_MEMORY = 'for more memory, unload other models (svc model unload NAME)';

@@ -12,8 +12,10 @@ import { toConversation } from '../../protocol/openai/responses/input.ts';
 import { storedItems } from '../../protocol/openai/responses/items.ts';
 import { inTheirWords } from '../../protocol/openai/responses/request.ts';
 import type { ResponseRecord, StoredResponse } from '../../protocol/openai/responses/response.ts';
+import type { Span } from '../../protocol/traces/span.ts';
 import { isLast, type Asked, type Entry, type Journal, type Story } from './journal.ts';
 import { Remainder } from './remainder.ts';
+import { endSpan } from './run-span.ts';
 import { Transcript } from './transcript.ts';
 
 /** Has a request answered, as the router does. */
@@ -21,6 +23,7 @@ export type Route = (
   request: GenerateRequest,
   context: {
     readonly traceId: string;
+    readonly span: Span;
     readonly caller: Caller;
     readonly signal: AbortSignal;
     readonly arrivedAt: number;
@@ -30,6 +33,8 @@ export type Route = (
 export interface RunOptions {
   readonly journal: Journal;
   readonly route: Route;
+  /** Ended by the run. */
+  readonly span: Span;
   /** Called with the complete response, before its last event is told. Never rejects. */
   keep(record: StoredResponse): Promise<void>;
 }
@@ -128,8 +133,11 @@ export class BackgroundRun {
         }
       }
     } catch (error) {
-      this.#transcript.add({ at: Date.now(), error: SvcError.from(error).toRecord() });
+      const failure = SvcError.from(error);
+      this.#options.span.end({ error: failure.code });
+      this.#transcript.add({ at: Date.now(), error: failure.toRecord() });
     } finally {
+      endSpan(this.#options.span, this.#entries.at(-1));
       await this.#options.journal.close().catch(() => undefined);
       this.#tell();
     }
@@ -146,9 +154,10 @@ export class BackgroundRun {
     const { call } = this.#transcript;
     const { messages, places } = toConversation(call.instructions, items);
     const remainder = new Remainder(this.#told);
-    const context = { traceId: id, caller, signal: this.#ending.signal, arrivedAt: performance.now() };
+    const { route, span } = this.#options;
+    const context = { traceId: id, span, caller, signal: this.#ending.signal, arrivedAt: performance.now() };
     try {
-      for await (const event of this.#options.route(this.#request(messages), context)) {
+      for await (const event of route(this.#request(messages), context)) {
         if (event.type === 'start') this.#checkModel(event);
         const rest = remainder.of(event);
         if (rest !== null) await this.#add({ at: Date.now(), event: rest });

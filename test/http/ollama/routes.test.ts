@@ -2,6 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/protocol/errors.ts';
+import { fromContext } from '../../../src/protocol/ollama/context.ts';
 import type { GenerateEvent } from '../../../src/protocol/generate.ts';
 import type { LoadWishes } from '../../../src/protocol/routes.ts';
 import type { Services } from '../../../src/daemon/services.ts';
@@ -73,10 +74,10 @@ test('a prompt is answered in response', async () => {
   const [whole] = linesOf(await ask(listener, '/api/generate', { body: { ...body, stream: false } }));
   const { context, ...rest } = whole as { context: number[] };
   assert.equal(rest, { model: 'tiny', response: 'hello world', done: true, done_reason: 'stop', ...FIGURES });
-  assert.is(
-    String.fromCodePoint(...context),
-    '[{"role":"user","content":"hi"},{"role":"assistant","content":"hello world"}]',
-  );
+  assert.equal(fromContext(context), [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: 'hello world' },
+  ]);
 });
 
 test('thinking and calls have fields of their own; a call comes whole', async () => {

@@ -11,7 +11,7 @@ import { conversationOf } from './conversation.ts';
 
 /** Answers at once, or streams the answer, which goes on when the client leaves. `body`: as it was sent. */
 export async function createInBackground(exchange: Exchange, call: ResponsesCall, body: unknown): Promise<void> {
-  const { services, id, reply } = exchange;
+  const { services, id, span, reply } = exchange;
   if (!services.responses.enabled) {
     throw invalid('background', 'must be false: responses.store is off in the configuration');
   }
@@ -19,7 +19,14 @@ export async function createInBackground(exchange: Exchange, call: ResponsesCall
   const { caller } = contextOf(exchange);
   const owner = shareOf(caller);
   const { items } = await conversationOf(exchange, call, owner);
-  const run = await services.background.start({ id: responseIdOf(id), owner, caller, body, items });
+  const run = await services.background.start({
+    id: responseIdOf(id),
+    owner,
+    caller,
+    trace: span.headers(),
+    body,
+    items,
+  });
   if (!call.stream) {
     reply.json(200, run.response);
     return;
