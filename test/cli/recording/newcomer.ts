@@ -20,7 +20,7 @@ const PACKAGES = join(root, 'build', 'packages');
 const HOME = '/home/you';
 const USER = '1000';
 /** Prints the exit status before the prompt, unless it is 0. */
-export const PROMPT = '${?#0}$ ';
+const PROMPT = '${?#0}$ ';
 /** The hub sends one piece in each interval, so that progress is seen. */
 const PIECE_BYTES = 96 * 1024;
 const INTERVAL_MS = 100;

@@ -4,6 +4,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadSpecs } from '../../../src/cli/commands.ts';
 import { dispatch, parse } from '../../../src/cli/parse.ts';
+import { read } from '../../architecture/source-files.ts';
 import { formatCast, parseCast, type Cast } from './cast.ts';
 import { play } from './film.ts';
 import { pathOf, SIZES } from './recordings.ts';
@@ -107,6 +108,7 @@ for (const size of SIZES) {
     const { text, rows, columns } = await play(parseCast(readFileSync(pathOf(size, 'cast'), 'utf8')));
     assert.is(`${columns}x${rows}`, size);
     const typed = [...text.matchAll(/^\$ (.+)$/gm)].map(([, command = '']) => command);
+    assert.ok(read('README.md').includes(`\n${typed[0] ?? ''}\n`), 'the first command is that of README.md');
     assert.ok(typed.filter((command) => command.startsWith('svc ')).length >= 6, typed.join('\n'));
     for (const command of typed.filter((each) => each.startsWith('svc '))) {
       const words = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? '');
