@@ -128,7 +128,7 @@ test('svc run renders on a terminal, and no escape sequence of the answer reache
   if (NO_TERMINAL !== undefined) return;
   const env = { ...home.env, NO_COLOR: undefined };
   for (const flags of [[], ['--no-stream']]) {
-    const terminal = new Terminal([...SVC_COMMAND, 'run', '--provider', 'mine', ...flags, 'hi'], env, 60);
+    const terminal = new Terminal([...SVC_COMMAND, 'run', '--provider', 'mine', ...flags, 'hi'], env, { columns: 60 });
     assert.is(await terminal.end(), 0);
     assert.match(terminal.raw, RENDERED);
     assert.not.match(terminal.raw, /\u001b\[2J|\u001b\]|\u0007|\u009b/);
@@ -140,7 +140,7 @@ test('svc run renders on a terminal, and no escape sequence of the answer reache
     const terminal = new Terminal(
       [...SVC_COMMAND, 'run', '--provider', 'mine', ...flags, 'hi'],
       { ...env, ...more },
-      60,
+      { columns: 60 },
     );
     assert.is(await terminal.end(), 0);
     assert.match(terminal.raw, /# Title\r\n\r\nSome \*\*bold\*\* text/);
@@ -155,7 +155,11 @@ test('a pipe has the answer as it is', async ({ home }) => {
 
 test('svc chat renders, too', async ({ home }) => {
   if (NO_TERMINAL !== undefined) return;
-  const chat = new Terminal([...SVC_COMMAND, 'chat', '--provider', 'mine'], { ...home.env, NO_COLOR: undefined }, 60);
+  const chat = new Terminal(
+    [...SVC_COMMAND, 'chat', '--provider', 'mine'],
+    { ...home.env, NO_COLOR: undefined },
+    { columns: 60 },
+  );
   await chat.shows(/>>> $/);
   chat.type(`hi${KEYS.enter}`);
   await chat.shows(/• item\n/);

@@ -169,7 +169,7 @@ test('the text of every command', async ({ home, env }) => {
   );
   writeFileSync(join(home.dir, 'calls.json'), JSON.stringify(calls));
   const program = [process.execPath, '--import', import.meta.resolve('tsx'), PROGRAM, join(home.dir, 'calls.json')];
-  const terminal = new Terminal(['sh', '-c', 'exec "$@" 2>/dev/null', 'sh', ...program], env, 200);
+  const terminal = new Terminal(['sh', '-c', 'exec "$@" 2>/dev/null', 'sh', ...program], env, { columns: 200 });
   await terminal.end();
   const texts = terminal.screen.split(/^<<<\d+>>>$/m).slice(1);
   assert.is(texts.length, calls.length, terminal.screen.slice(-2000));
@@ -204,9 +204,9 @@ async function shown(
   more: Readonly<Record<string, string>> = {},
 ): Promise<{ text: string; code: number | null }> {
   const terminal = new Terminal(
-    ['sh', '-c', 'exec "$@" 2>>/tmp/tw.err', 'sh', ...SVC_COMMAND, ...args],
+    ['sh', '-c', 'exec "$@" 2>/dev/null', 'sh', ...SVC_COMMAND, ...args],
     { ...env, ...more },
-    columns,
+    { columns },
   );
   const code = await terminal.end();
   return { text: terminal.screen, code };
