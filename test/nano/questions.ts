@@ -9,8 +9,10 @@ const NANO = fileURLToPath(new URL('../../models/nano', import.meta.url));
 export const UNKNOWN = 'unknown';
 export const ARITHMETIC = 'arithmetic';
 
+export const PARTS = ['svc', 'outside', 'turns', 'arithmetic'] as const;
+
 export interface Question {
-  readonly part: 'svc' | 'outside' | 'turns' | 'arithmetic';
+  readonly part: (typeof PARTS)[number];
   /** User turns; the answer to the last one is scored. */
   readonly turns: readonly string[];
   /** Accepted intents. */
