@@ -115,7 +115,7 @@ test('a daemon that cannot serve: start says why, that it keeps running, and wha
     stderr,
     /^svc: the daemon is DEGRADED and cannot serve \(engine: not enough memory for builtin: .*memory_budget_bytes/,
   );
-  assert.match(stderr, /\nhint: it keeps running: correct the cause, then `svc stop && svc start`\n$/);
+  assert.match(stderr, /\nhint: it keeps running: correct the cause, then run `svc restart`\n$/);
   assert.match((await run('status')).stdout, /engine: not enough memory/);
 });
 
