@@ -243,6 +243,7 @@ const VALUES: Readonly<Record<'string' | 'duration', ValueKind>> = {
 };
 
 function unknownFlag(name: CommandName, spec: Spec, spelled: string): SvcError {
+  if (spelled === '--json') return usage(`svc ${name} has no --json`, spec.insteadOfJson);
   const known = [...Object.keys(spec.flags), 'help'].map((flag) => `--${flag}`);
   const likely = suggest(spelled, known);
   const hint = name === 'run' ? 'put a prompt that begins with a dash after `--`' : toPassOn(spec);

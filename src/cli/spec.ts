@@ -60,6 +60,8 @@ export interface Spec {
   readonly flags: Readonly<Record<string, Flag>>;
   /** Placeholder in the help for the words after `--`, which are passed on to another program. Absent: no such words. */
   readonly passesOn?: string;
+  /** What to use instead of --json. Only for a command without that flag. */
+  readonly insteadOfJson?: string;
   readonly examples: readonly string[];
 }
 

@@ -36,6 +36,7 @@ export const spec = {
     'The conversation is kept in memory only, unless history.enabled is set.',
   ],
   flags: { model: modelFlag, system: systemFlag, raw: rawFlag, ...answerFlags, ...routingFlags },
+  insteadOfJson: 'ask one prompt: svc run --json "…"; --messages FILE gives it a conversation',
   examples: ['svc chat', 'svc chat -m qwen -s "Answer briefly"', "printf 'Hello\\nAnd again\\n' | svc chat"],
 } as const satisfies Spec;
 
