@@ -170,7 +170,8 @@ export const answerFlags = {
 } as const;
 export const rawFlag = {
   kind: 'switch',
-  summary: 'print the answer as it is; otherwise its Markdown is rendered on a terminal with colour',
+  summary:
+    'print the answer as it is; otherwise, on a terminal, thinking is one line and, with colour, Markdown is rendered',
 } as const;
 /** Flags that choose what answers. */
 export const routingFlags = {

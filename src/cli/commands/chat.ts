@@ -125,7 +125,7 @@ class Chat {
     const request = requestOf(this.#flags, this.#model, [...before, ...this.#messages, asked]);
     let result: GenerateResult;
     let text = '';
-    const writer = await openWriter(this.#flags.raw);
+    const writer = await openWriter(this.#flags.raw, this.#flags.raw);
     const keep = async (answered: GenerateResult | null): Promise<void> => {
       this.#messages.push(asked, { role: 'assistant', content: text });
       await this.#kept.keep([...before, ...this.#messages], answered);
