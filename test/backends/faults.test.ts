@@ -408,6 +408,10 @@ it(
     const fractions = events.flatMap((event) => (event.type === 'progress' ? event.fraction : []));
     assert.ok(fractions.length >= 2);
     assert.equal(fractions, [...fractions].sort());
+    const total = (await backend.models())[0]?.size_bytes ?? 0;
+    for (const event of events)
+      if (event.type === 'progress')
+        assert.equal([event.done_bytes, event.total_bytes], [Math.round(event.fraction * total), total]);
     await asked;
     assert.is((await starts('one')).length, 1);
 

@@ -32,6 +32,7 @@ import {
 } from '../../protocol/tokenize.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
+import { progressOfLoad } from '../load-progress.ts';
 import { Answers, contextOf, toMilliseconds } from './answers.ts';
 import { engineStatus, type EngineStatus } from './engine-status.ts';
 import { settlesWithin } from './deferred.ts';
@@ -250,11 +251,8 @@ export class LocalBackend implements Backend {
       const { engine } = lease;
       engine.forgive();
       const ready = engine.ready(AbortSignal.any([signal, left.signal]), length);
-      for (let told = -1; !(await settlesWithin(ready, LOAD_PROGRESS_MS));) {
-        if (engine.fraction === told) continue;
-        told = engine.fraction;
-        yield { type: 'progress', fraction: told };
-      }
+      const isSettled = (): Promise<boolean> => settlesWithin(ready, LOAD_PROGRESS_MS);
+      yield* progressOfLoad(model.size_bytes, () => engine.fraction, isSettled);
       await ready;
       if (!briefly || model.default) {
         engine.keep();

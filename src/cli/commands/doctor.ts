@@ -2,6 +2,7 @@
 import { modelNamesIn } from '../../config/model-settings.ts';
 import { readKeyFile } from '../../home/key-file.ts';
 import { resolvePaths, type Paths } from '../../home/paths.ts';
+import { memoryForModel } from '../../models/pull/fits.ts';
 import type { DoctorAdvice, DoctorCheck, DoctorRecord } from '../../protocol/doctor.ts';
 import type { ModelRecord, ProviderRecord } from '../../protocol/records.ts';
 import { ProviderKeys } from '../../providers/provider-keys.ts';
@@ -98,14 +99,11 @@ async function examine(offline: boolean): Promise<Examined> {
   };
 }
 
-/** Memory and speed of the best device. */
+/** Room for a model, and the speed of the fastest device. */
 function machineOf({ devices }: CheckedEngine, diskBytes: number | null): Machine {
-  const free = devices.flatMap(({ type, memory_free_bytes: bytes }) =>
-    type === 'cpu' || bytes === null ? [] : [bytes],
-  );
   const speeds = devices.flatMap(({ gflops }) => gflops ?? []);
   return {
-    memoryBytes: Math.max(process.availableMemory(), ...free),
+    memoryBytes: memoryForModel(devices),
     diskBytes,
     gflops: speeds.length === 0 ? null : Math.max(...speeds),
   };

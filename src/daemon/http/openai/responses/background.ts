@@ -6,7 +6,7 @@ import { parseStreamQuery } from '../../../../protocol/openai/responses/stream-q
 import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/streams/sse.ts';
 import { toOpenAiError } from '../../../../protocol/openai/chat-response.ts';
 import { invalid } from '../../../../protocol/validate.ts';
-import { contextOf, type Exchange } from '../../exchange.ts';
+import { contextOf, untilLeft, type Exchange } from '../../exchange.ts';
 import { conversationOf } from './conversation.ts';
 
 /** Answers at once, or streams the answer, which goes on when the client leaves. `body`: as it was sent. */
@@ -46,7 +46,12 @@ export async function streamResponse(exchange: Exchange): Promise<boolean> {
   return true;
 }
 
-async function stream({ reply }: Exchange, events: Iterable<string> | AsyncIterable<string>): Promise<void> {
+/** The response goes on when the client leaves. */
+async function stream(exchange: Exchange, events: Iterable<string> | AsyncIterable<string>): Promise<void> {
+  await untilLeft(exchange, send(exchange, events));
+}
+
+async function send({ reply }: Exchange, events: Iterable<string> | AsyncIterable<string>): Promise<void> {
   reply.stream({
     contentType: SSE_CONTENT_TYPE,
     heartbeat: SSE_HEARTBEAT,
