@@ -195,8 +195,8 @@ test('gRPC and svc run take adapters, too', async ({ run, start }) => {
   assert.is(await told('--lora', 'legal'), legal);
   assert.is(await told('--lora', 'legal=0', '--lora', 'style=0.0'), base);
   for (const [value, message] of [
-    ['legal=x', /lora\.scale must be a number/],
-    ['legal=', /lora\.scale must be a number/],
+    ['legal=x', /the scale of --lora must be a number from -100 to 100/],
+    ['legal=', /the scale of --lora must be a number/],
     ['=1', /lora\[0\]\.id must have a length of at least 1/],
     ['gone', /lora\[0\]\.id is "gone"[\s\S]*it has style, legal/],
   ] as const) {
