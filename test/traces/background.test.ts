@@ -8,6 +8,7 @@ import { read } from '../architecture/source-files.ts';
 import { startUpstream, type Upstream } from '../backends/cloud/upstream.ts';
 import { ask } from '../http/ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
+import { holdEngines } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
@@ -111,9 +112,11 @@ test('a span below that of the request, with the facts of the answer', async (co
 test('after a kill of the daemon, one for the rest', async (context) => {
   const trace = `${TRACE}2`;
   await begun(context, await create(context, trace, LONG));
+  const held = await holdEngines(context.daemon.client);
   await spansOf(context, trace, 0);
   context.daemon.kill('SIGKILL');
   await context.daemon.exit;
+  held.release();
   await start(context);
   const [run, ...others] = (await spansOf(context, trace, 1)).runs;
   assert.equal([run?.name, run?.status, others], ['chat plain', {}, []]);
