@@ -141,6 +141,7 @@ export async function* streamJson(target: Target, options: RequestOptions): Asyn
       line += last;
       if (line.length > ANSWER_BYTES) throw malformed('a line is too long');
     }
+    options.signal?.throwIfAborted();
     if (line !== '') yield parseJson(line);
   } catch (error) {
     throw failure(error, target, options.signal);

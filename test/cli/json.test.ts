@@ -12,7 +12,7 @@ import { rejection } from '../support/errors.ts';
 import { svc } from '../support/svc.ts';
 import { CALLS, commands, inOrder, makeWorld, programOf, textsOf, type Calls, type World } from './every-command.ts';
 
-/** Commands whose answer depends on what is outside of svc. */
+/** Commands whose answer depends on other programs or on the machine. */
 const OUTSIDE: Readonly<Record<string, string>> = {
   'gpu install': 'downloads from a registry',
   'service install': 'writes to the service manager of the user',

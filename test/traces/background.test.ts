@@ -19,7 +19,7 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e473';
 const PARENT = '00f067aa0ba902b7';
 const { responses: PATH } = HTTP_ROUTES;
 const SHORT = { model: 'plain', input: 'Tell me about llamas.', background: true, max_output_tokens: 8, seed: 7 };
-/** Longer than what a machine computes before it is stopped. */
+/** More than an engine computes in the moment before it is stopped; where a test needs longer, it holds the engine. */
 const LONG = { ...SHORT, max_output_tokens: 3000, temperature: 1 };
 
 interface Context {

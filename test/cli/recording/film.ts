@@ -100,7 +100,7 @@ class Take {
     this.#emulator = emulator;
   }
 
-  /** Notes what has changed since the last time. */
+  /** Keeps each line that has changed since the last call. */
   add(seconds: number): void {
     const { baseY, length } = this.#emulator.buffer.active;
     const before = this.scrolls.at(-1)?.line ?? 0;
