@@ -9,7 +9,6 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   renameSync,
   statSync,
   utimesSync,
@@ -27,7 +26,6 @@ import { check } from '../../src/cli/commands/doctor/check.ts';
 import { checkGrpc } from '../../src/cli/commands/doctor/daemon-checks.ts';
 import { checkUser } from '../../src/cli/commands/doctor/machine-checks.ts';
 import { checkApiKeys, checkProviders } from '../../src/cli/commands/doctor/provider-check.ts';
-import { ControlClient } from '../../src/client/control-client.ts';
 import { parseConfig } from '../../src/config/config.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
@@ -35,14 +33,11 @@ import { CHECK_NAMES, type DoctorCheck, type DoctorRecord } from '../../src/prot
 import type { ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
-import { buildBackend, SOFTWARE_GPU } from '../support/gpu-backends.ts';
+import { assertExit } from '../support/exit.ts';
+import { buildBackend } from '../support/gpu-backends.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
-import { waitFor } from '../support/wait.ts';
 import { read, root } from '../architecture/source-files.ts';
-
-/** With a software GPU, doctor compiles its shaders several times: up to a minute of processor time each. */
-const TIMEOUT_MS = 600_000;
 
 const isRoot = process.getuid?.() === 0;
 
@@ -95,7 +90,7 @@ function parsed(stdout: string): DoctorRecord {
 }
 
 async function examine(home: Home, env: Readonly<Record<string, string>> = {}): Promise<DoctorRecord> {
-  const { stdout, code } = await svc(['doctor', '--json'], { home, env, timeoutMs: TIMEOUT_MS });
+  const { stdout, code } = await svc(['doctor', '--json'], { home, env });
   const record = parsed(stdout);
   assert.is(code, record.ok ? 0 : 1);
   return record;
@@ -248,7 +243,7 @@ if (isRoot) {
 }
 
 test('a model with damaged content, and one whose file is missing', async ({ home, turned, check }) => {
-  assert.is((await svc(['model', 'add', builtinModelPath(), '--copy', '--name', 'copy'], { home })).code, 0);
+  assertExit(await svc(['model', 'add', builtinModelPath(), '--copy', '--name', 'copy'], { home }), 0);
   assert.equal(await turned(), []);
   assert.match(check('model_store').detail ?? '', /copy: digest verified/);
 
@@ -301,39 +296,6 @@ test('a GPU backend that crashes when it is loaded', async ({ home, turned, chec
   assert.match(check('gpu').detail ?? '', /not used: .*ended by SIGABRT/);
   assert.match(check('default_model').detail ?? '', /one token/);
 });
-
-if (SOFTWARE_GPU !== null) {
-  test('a GPU: its backend is loaded and computes in doctor and in the daemon', async ({ home, turned, check }) => {
-    const env = SOFTWARE_GPU ?? {};
-    assert.equal(await turned(env), []);
-    assert.match(check('gpu').value ?? '', /^card llvmpipe .*, backend Vulkan, \d+(\.\d)? tokens\/s$/);
-    assert.match(check('gpu').detail ?? '', /used through .*libggml-vulkan\.so; .* the same tokens/);
-    assert.match(check('device Vulkan0').value ?? '', /^\d+\.\d GFLOP\/s$/);
-    assert.match(check('device Vulkan0').detail ?? '', /llvmpipe.* of memory/);
-    const { value } = check('device Vulkan0');
-    console.log(`    Vulkan0: ${value ?? ''}`);
-
-    assert.is((await svc(['start', '--timeout', '150s'], { home, env })).code, 0);
-    // A driver may crash at any time; then svc starts another engine.
-    const engineWithBackend = async (): Promise<number | null> => {
-      const { models } = JSON.parse((await svc(['status', '--json'], { home })).stdout) as StatusRecord;
-      const pid = models[0]?.pid ?? null;
-      // The process is not dumpable, so only root can read its maps.
-      if (pid === null || !isRoot) return pid;
-      return readFileSync(`/proc/${String(pid)}/maps`, 'utf8').includes('libggml-vulkan.so') ? pid : null;
-    };
-    const pid = await waitFor('an engine with the backend', engineWithBackend).catch((cause: unknown) => {
-      throw new Error(readFileSync(join(home.dir, 'state', 'daemon.log'), 'utf8'), { cause });
-    });
-    assert.match(readFileSync(`/proc/${String(pid)}/status`, 'utf8'), /^Seccomp:\t2$/m);
-    const { resources } = await new ControlClient(join(home.dir, 'run', 'svc.sock')).health();
-    const gpu = resources.devices.find(({ name }) => name === 'Vulkan0');
-    assert.ok(gpu?.backend === 'Vulkan');
-    // Older versions of this driver do not report free memory.
-    const free = gpu.memory_free_bytes ?? 0;
-    assert.ok(free >= 0 && free < (gpu.memory_total_bytes ?? 0));
-  });
-}
 
 test('a healthy daemon, a draining one, and one that does not answer', async ({ home, turned, check }) => {
   const started = await svc(['start', '--timeout', '150s', '--json'], { home });

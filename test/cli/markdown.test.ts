@@ -5,6 +5,7 @@ import { MarkdownStream } from '../../src/cli/terminal/markdown.ts';
 import { width } from '../../src/cli/terminal/width.ts';
 import { chunk } from '../backends/cloud/cloud-support.ts';
 import { startUpstream, type Upstream } from '../backends/cloud/upstream.ts';
+import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
 import { KEYS, NO_TERMINAL, Terminal } from '../support/terminal.ts';
@@ -113,8 +114,8 @@ test.before(async (context) => {
     ['provider', 'set', 'mine', '--base-url', context.upstream.url, '--default-model', 'm'],
     context,
   );
-  assert.is(set.code, 0, set.stderr);
-  assert.is((await svc(['start', '--timeout', '150s'], context)).code, 0);
+  assertExit(set, 0);
+  assertExit(await svc(['start', '--timeout', '150s'], context), 0);
 });
 test.after(async ({ home, upstream }) => {
   await svc(['stop', '--force'], { home });

@@ -9,6 +9,7 @@ import { help } from '../../src/cli/help.ts';
 import type { Topic } from '../../src/cli/parse.ts';
 import { settingNames } from '../../src/config/settings.ts';
 import { holderOfPort } from '../../src/process/port-holder.ts';
+import { assertExit } from '../support/exit.ts';
 import type { Home } from '../support/home.ts';
 import { svc } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
@@ -29,7 +30,7 @@ test('a port that is taken: one message, with the program that has it and a comm
   const { port } = other.address() as AddressInfo;
   try {
     const result = await svc(['start'], { home, env: { SVC_HTTP_ADDR: `127.0.0.1:${String(port)}` } });
-    assert.is(result.code, 1);
+    assertExit(result, 1);
     const [message = '', hint = '', ...more] = result.stderr.trim().split('\n');
     assert.match(
       message,
@@ -50,7 +51,7 @@ test('a port that is taken: one message, with the program that has it and a comm
 test('config validate: one message for one mistake, with the key that was probably meant', async ({ home, run }) => {
   const file = writeConfig(home, '{"http": {"port": 1},\n "log" {"level": "info"}, "grpc" {}');
   const broken = await run('config', 'validate');
-  assert.is(broken.code, 78);
+  assertExit(broken, 78);
   assert.is(broken.stdout, `${file}:2:8: not valid JSON: colon expected\n`);
   writeConfig(home, '{"http": {"prot": 1}}');
   const mistyped = await run('config', 'validate');

@@ -5,6 +5,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { GenerateResult } from '../../src/protocol/generate.ts';
+import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { unless } from '../support/skip.ts';
@@ -20,8 +21,8 @@ let home: Home;
 const terminals: Terminal[] = [];
 test.before(async () => {
   home = await makeHome();
-  assert.is((await svc(['model', 'add', modelPath('tiny-thinker'), '--name', 'thinker'], { home })).code, 0);
-  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
+  assertExit(await svc(['model', 'add', modelPath('tiny-thinker'), '--name', 'thinker'], { home }), 0);
+  assertExit(await svc(['start', '--timeout', '150s'], { home }), 0);
 });
 test.after.each(() => {
   for (const terminal of terminals.splice(0)) terminal.kill();

@@ -13,7 +13,7 @@ import { unless } from '../support/skip.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** Compiling the first shaders takes a software driver 20 s of CPU time. */
-const COMPILED_MS = 200_000;
+const COMPILED_MS = 600_000;
 
 unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, test)(
   'a model on a GPU answers in the sandbox, and its compiled shaders are kept',

@@ -7,8 +7,9 @@ import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { read } from '../architecture/source-files.ts';
 import { startUpstream, type Upstream } from '../backends/cloud/upstream.ts';
 import { ask } from '../http/ask.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { holdEngines } from '../support/hold.ts';
+import { holdEngines, type Held } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
@@ -35,7 +36,7 @@ test.before(async (context) => {
   context.collector = await startCollector();
   context.upstream = await startUpstream();
   const { home, collector, upstream } = context;
-  assert.is((await svc(['model', 'add', modelPath('tiny-llama'), '--name', 'plain'], { home })).code, 0);
+  assertExit(await svc(['model', 'add', modelPath('tiny-llama'), '--name', 'plain'], { home }), 0);
   const mine = { kind: 'openai_compatible', base_url: `${upstream.url}/v1`, default_model: 'm' };
   mkdirSync(join(home.dir, 'config'), { recursive: true });
   const config = { traces: { endpoint: collector.url }, providers: { mine } };
@@ -62,12 +63,13 @@ async function create({ port }: Context, trace: string, body: object, flags = '0
   return answer.json().id as string;
 }
 
-/** Waits until the response has text, so that its engine works on it. */
-async function begun({ port }: Context, id: string): Promise<void> {
+/** Waits until the response has text, then stops its engine: the response stays in progress. */
+async function heldInProgress({ port, daemon }: Context, id: string): Promise<Held> {
   await waitFor('the first text', async () => {
     const { output } = (await ask({ port }, `${PATH}/${id}`)).json();
     return output.length > 0;
   });
+  return await holdEngines(daemon.client);
 }
 
 /** The span of the request that created a response, and those of the daemons that worked on it. */
@@ -111,8 +113,7 @@ test('a span below that of the request, with the facts of the answer', async (co
 
 test('after a kill of the daemon, one for the rest', async (context) => {
   const trace = `${TRACE}2`;
-  await begun(context, await create(context, trace, LONG));
-  const held = await holdEngines(context.daemon.client);
+  const held = await heldInProgress(context, await create(context, trace, LONG));
   await spansOf(context, trace, 0);
   context.daemon.kill('SIGKILL');
   await context.daemon.exit;
@@ -129,9 +130,10 @@ test('after a kill of the daemon, one for the rest', async (context) => {
 
 test('after a stop in order, one for each daemon', async (context) => {
   const trace = `${TRACE}3`;
-  await begun(context, await create(context, trace, LONG));
+  const held = await heldInProgress(context, await create(context, trace, LONG));
   context.daemon.kill('SIGTERM');
   assert.is((await context.daemon.exit).code, 0);
+  held.release();
   await start(context);
   const { runs } = await spansOf(context, trace, 2);
   assert.equal(
@@ -146,9 +148,10 @@ test('after a stop in order, one for each daemon', async (context) => {
 test('a cancelled one and a failed one have the error', async (context) => {
   const [cancelled, failed] = [`${TRACE}4`, `${TRACE}5`];
   const id = await create(context, cancelled, LONG);
-  await begun(context, id);
+  const held = await heldInProgress(context, id);
   const { port } = context;
   assert.is((await ask({ port }, `${PATH}/${id}/cancel`, { method: 'POST' })).status, 200);
+  held.release();
   await create(context, failed, { ...SHORT, model: 'nothing' });
   for (const [trace, error] of [
     [cancelled, 'CANCELLED'],

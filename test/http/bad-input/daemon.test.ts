@@ -7,6 +7,7 @@ import { addKey } from '../../../src/home/key-file.ts';
 import { PUBLIC } from '../../../src/daemon/http/routes.ts';
 import { LIMITS } from '../../../src/protocol/limits.ts';
 import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
+import { assertExit } from '../../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
 import { hold, holdEngines } from '../../support/hold.ts';
 import { makeHome, type Home } from '../../support/home.ts';
@@ -27,7 +28,7 @@ let key: string;
 test.before(async () => {
   home = await makeHome();
   const add = async (...args: string[]): Promise<void> => {
-    assert.is((await svc(['model', 'add', ...args], { home })).code, 0);
+    assertExit(await svc(['model', 'add', ...args], { home }), 0);
   };
   await add(modelPath('tiny-llama'), '--name', 'llama');
   await add(modelPath('tiny-bert'), '--name', 'vectors');
