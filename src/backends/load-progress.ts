@@ -1,17 +1,22 @@
 /** Progress of a load, in bytes of the model's file. */
+import { Rate } from '../files/rate.ts';
 import type { LoadEvent } from '../protocol/routes.ts';
 
 type LoadProgress = Extract<LoadEvent, { type: 'progress' }>;
 
-/** Returns a function from the fraction that is loaded to its event. The rate is the mean since the first call. */
+/** Returns a function from the fraction that is loaded to its event. */
 export function loadProgress(totalBytes: number): (fraction: number) => LoadProgress {
-  let first: { readonly at: number; readonly bytes: number } | undefined;
+  const rate = new Rate();
   return (fraction) => {
-    const [at, bytes] = [performance.now(), Math.round(Math.min(1, fraction) * totalBytes)];
-    first ??= { at, bytes };
-    const seconds = (at - first.at) / 1000;
-    const rate = seconds > 0 && bytes > first.bytes ? (bytes - first.bytes) / seconds : null;
-    return { type: 'progress', fraction, done_bytes: bytes, total_bytes: totalBytes, bytes_per_second: rate };
+    const done = Math.round(Math.min(1, fraction) * totalBytes);
+    rate.sample(done);
+    return {
+      type: 'progress',
+      fraction,
+      done_bytes: done,
+      total_bytes: totalBytes,
+      bytes_per_second: rate.bytesPerSecond,
+    };
   };
 }
 

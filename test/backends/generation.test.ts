@@ -244,6 +244,21 @@ test('an error about the context says what helps with this model', () => {
   );
 });
 
+test('a recording alone is not shortened by dropping turns', () => {
+  const sound = { type: 'audio', media: '', format: 'wav' };
+  const content = [sound, { type: 'text', text: 'Transcribe it' }] as never;
+  const hint = (...turns: string[]): string => {
+    const messages = [
+      ...turns.map((text) => ({ role: 'user' as const, content: text })),
+      { role: 'user' as const, content },
+    ];
+    const error = new SvcError('CONTEXT_OVERFLOW', 'it has 40000 tokens');
+    return explained(error, { messages, sampling: {}, stop: [] }, { info: null, plan: null }).hint ?? '';
+  };
+  assert.match(hint(), /^send smaller or fewer pictures, or a shorter recording; /);
+  assert.match(hint('Hello'), /^shorten it, or drop the oldest turns/);
+});
+
 test('what is no chat has no turns to drop', () => {
   const hint = (request: Parameters<typeof explained>[1]): string => {
     const error = new SvcError('CONTEXT_OVERFLOW', 'input[0] has 600 tokens');

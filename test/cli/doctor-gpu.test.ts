@@ -1,5 +1,5 @@
 /** svc doctor and the daemon with a GPU, here the software driver lavapipe. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { ControlClient } from '../../src/client/control-client.ts';
@@ -38,6 +38,8 @@ unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, te
     const device = checks.find(({ name }) => name === 'device Vulkan0');
     assert.match(device?.value ?? '', /^\d+\.\d GFLOP\/s$/);
     assert.match(device?.detail ?? '', /llvmpipe.* of memory/);
+    // The daemon does not compile them again.
+    assert.ok(readdirSync(join(home.dir, 'cache', 'shaders'), { recursive: true }).length > 2);
     console.log(`    Vulkan0: ${device?.value ?? ''}`);
 
     assertExit(await svc(['start', '--timeout', '10m'], { home, env, timeoutMs: COMPILED_MS + 60_000 }), 0);

@@ -35,10 +35,12 @@ unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, te
         prefix_model: 'aa',
         prefix_bytes: 2 ** 24,
       };
+      const shaderFolder = join(home.dir, 'cache', 'shaders', 'aa');
       pipe.write(
         encodeFrame({
           ...{ type: 'load', model: 'tiny', path: modelPath('tiny-llama'), parentPid: process.pid },
           options: { ...options, ...prefixes },
+          shaderFolder,
         }),
       );
       // A load ends with a test token, computed on the device.
@@ -50,7 +52,7 @@ unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, te
       assert.match(loaded.type === 'loaded' ? loaded.info.device : JSON.stringify(loaded), /Vulkan/);
       for (const thread of readdirSync(`/proc/${String(pid)}/task`))
         assert.match(readFileSync(`/proc/${String(pid)}/task/${thread}/status`, 'utf8'), /^Seccomp:\t2$/m);
-      const shaders = readdirSync(join(home.dir, 'cache', 'shaders', 'aa'), { recursive: true });
+      const shaders = readdirSync(shaderFolder, { recursive: true });
       assert.ok(shaders.length > 1, 'the driver has kept some');
     } finally {
       kill();

@@ -92,6 +92,8 @@ export interface LocalBackendOptions {
   readonly engine: EngineSettings;
   /** Absent: no disk tier. */
   readonly prefixes?: PrefixPlace;
+  /** Directory where GPU drivers keep what they compile for a model; absent: nowhere. */
+  shaderFolderOf?(modelPath: string): string;
   readonly models: ResidencySettings;
   readonly log: Logger;
   /** An engine was started, loaded or lost; the health record changed. */
@@ -414,6 +416,7 @@ export class LocalBackend implements Backend {
         await this.#residency.plan(supervisor, options, cached, signal, onPlan);
       },
       grow: (supervisor, demand) => this.#residency.grow(supervisor, demand),
+      shaderFolder: this.#options.shaderFolderOf?.(model.path),
       stallTimeoutMs: engine.stall_timeout_seconds * 1000,
       log,
       entry,

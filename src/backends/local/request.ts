@@ -139,11 +139,18 @@ export function explained(
 function shorter(request: Parameters<typeof explained>[1]): string {
   const isTruncated = 'truncate' in request && request.truncate;
   if ('messages' in request && request.raw === undefined) {
+    if (isOneOfMedia(request.messages)) return 'send smaller or fewer pictures, or a shorter recording';
     return isTruncated
       ? 'shorten the messages that must be kept'
       : 'shorten it, or drop the oldest turns: "truncate": true, svc run --truncate';
   }
   return isTruncated ? 'shorten it' : 'shorten it, or have it cut off: "truncate": true';
+}
+
+/** A turn of pictures or sound has no oldest turn to drop, and its text is short. A transcription is one. */
+function isOneOfMedia(messages: GenerateRequest['messages']): boolean {
+  const [only, ...others] = messages.filter(({ role }) => role !== 'system');
+  return others.length === 0 && Array.isArray(only?.content) && only.content.some(({ type }) => type !== 'text');
 }
 
 const MORE_MEMORY = 'for more memory, unload other models (svc model unload NAME)';
