@@ -7,6 +7,7 @@ import { LocalBackend, type EngineSettings, type ResidencySettings } from '../..
 import type { HostMemory } from '../../src/engine/host-memory.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { given } from '../../src/protocol/given.ts';
+import { compiled } from '../support/built.ts';
 import type { Behaviour } from './fake-engine.ts';
 import { fixedStore, recorder, type LogLine } from './local-support.ts';
 
@@ -21,7 +22,8 @@ export interface FakeLocal {
   readonly dispose: () => Promise<void>;
 }
 
-const ENTRY = fileURLToPath(new URL('./fake-engine.ts', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('./fake-engine.ts', import.meta.url));
+let entry: string | undefined;
 
 /** `behaviours`: behaviour by model name. */
 export async function makeFakeLocal(
@@ -51,7 +53,7 @@ export async function makeFakeLocal(
     onChange: () => {
       changes++;
     },
-    entry: ENTRY,
+    entry: (entry ??= compiled(PROGRAM)),
     ...given({ hostMemory }),
   });
   return {

@@ -126,8 +126,8 @@ it(
 );
 
 for (const [prompt, what] of [
-  ['stop', /the engine of one was not heard of for 0\.\d s$/],
-  ['stall', /the engine of one was in one step for 0\.\d s$/],
+  ['stop', /the engine of one was not heard of for \d+\.\d s$/],
+  ['stall', /the engine of one was in one step for \d+\.\d s$/],
   ['garbage', /the engine of one sent a damaged frame$/],
   ['oversize', /the engine of one sent a damaged frame$/],
 ] as const) {
@@ -159,7 +159,7 @@ it(
       })(),
     );
     assert.is(other.code, 'ENGINE_CRASHED');
-    assert.match(other.message, /the engine of one prepared one request for 0\.\d s$/);
+    assert.match(other.message, /the engine of one prepared one request for \d+\.\d s$/);
     assert.is((await starts('one')).length, 1);
     assert.is(textOf(await answer(backend, 'say 1')), 'word ');
   },
@@ -192,7 +192,7 @@ it(
 );
 
 for (const [load, what] of [
-  ['hang', /was not heard of for 0\.\d s while it was loading$/],
+  ['hang', /was not heard of for \d+\.\d s while it was loading$/],
   ['exit', /exited with code 3 while it was loading$/],
   ['crash', /was ended by SIGKILL while it was loading$/],
 ] as const) {

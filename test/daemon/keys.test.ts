@@ -8,13 +8,14 @@ import { addKey, removeKey } from '../../src/home/key-file.ts';
 import { PUBLIC } from '../../src/daemon/http/routes.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import { ask, type AskOptions } from '../http/ask.ts';
+import { compiled } from '../support/built.ts';
 import { assertExit } from '../support/exit.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
 
-const entry = fileURLToPath(new URL('scripted-daemon.ts', import.meta.url));
+const entry = compiled(fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)));
 const CHAT = '/v1/chat/completions';
 const HELLO = { messages: [{ role: 'user', content: 'hi' }] };
 

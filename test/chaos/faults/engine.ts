@@ -189,7 +189,7 @@ export const ENGINE: readonly Fault[] = [
     underLoad: true,
     config: IMPATIENT,
     mayFail: ['engine_crashed'],
-    sees: /^the stream ended with engine_crashed: the engine of tiny was not heard of for \d\.\d s$/,
+    sees: /^the stream ended with engine_crashed: the engine of tiny was not heard of for \d+\.\d s$/,
     async plant(scene) {
       const stream = await scene.stream();
       const { pid } = await scene.engine('tiny');

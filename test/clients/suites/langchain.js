@@ -57,12 +57,16 @@ function answers(test, few, [name, method]) {
     assert.ok(usage.output_tokens > 0);
   });
 
-  test('structured output', async () => {
-    const model = few({ model: name }, 200);
-    svc.assertFits(await model.withStructuredOutput(svc.SCHEMA, { method }).invoke(svc.QUESTION));
+  test('structured output, whole and streamed', async () => {
+    const model = few({ model: name }, 200).withStructuredOutput(svc.SCHEMA, { method });
+    const whole = await model.invoke(svc.QUESTION);
+    svc.assertFits(whole);
+    let last;
+    for await (const piece of await model.stream(svc.QUESTION)) last = piece;
+    assert.equal(last, whole);
   });
 
-  test('a picture is seen', async () => {
+  test('a picture is seen, whole and streamed', async () => {
     const model = few({ model: 'sees' });
     const content = [
       { type: 'text', text: svc.QUESTION },
@@ -71,6 +75,10 @@ function answers(test, few, [name, method]) {
     const blind = await model.invoke(svc.QUESTION);
     const seen = await model.invoke([new HumanMessage({ content })]);
     assert.ok(seen.usage_metadata.input_tokens > blind.usage_metadata.input_tokens + 3);
+    let streamed;
+    for await (const piece of await model.stream([new HumanMessage({ content })]))
+      streamed = streamed?.concat(piece) ?? piece;
+    assert.is(streamed.text, seen.text);
   });
 }
 
