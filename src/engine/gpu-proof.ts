@@ -20,7 +20,7 @@ export interface ProofOptions {
   readonly module: string;
   /** Path of the built-in model. */
   readonly modelPath: string;
-  /** Where the driver keeps what it compiles; undefined: nowhere. */
+  /** The driver's shader cache; undefined: none. */
   readonly shaderFolder: string | undefined;
   readonly signal?: AbortSignal;
 }

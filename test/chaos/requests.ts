@@ -52,7 +52,7 @@ export class Requests {
     return await this.#send(question, new AbortController(), () => undefined);
   }
 
-  /** Resolves once the first text has arrived, of which `onBegun` is told at once. Throws if the answer ends before. */
+  /** Calls `onBegun` on the first text, then resolves. Throws if the answer ends before. */
   async stream(question: Question, onBegun: () => void = () => undefined): Promise<Stream> {
     const client = new AbortController();
     let text = '';

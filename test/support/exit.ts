@@ -1,4 +1,4 @@
-/** How a command ended, told with all that it printed: a failed run may be the only one on that machine. */
+/** Asserts how a command ended. A failure shows its whole output, because CI's machine cannot be asked again. */
 import * as assert from 'uvu/assert';
 import type { SvcResult } from './svc.ts';
 

@@ -33,7 +33,7 @@ export interface EngineChildOptions {
   /** For messages, the log and the process title. */
   readonly model: string;
   readonly path: string;
-  /** Where GPU drivers keep what they compile; undefined: nowhere. */
+  /** The GPU driver's shader cache; undefined: none. */
   readonly shaderFolder: string | undefined;
   /**
    * Waits for memory and returns the load options. `estimate` does a dry run in the process itself. Throws the reason

@@ -92,7 +92,7 @@ export interface LocalBackendOptions {
   readonly engine: EngineSettings;
   /** Absent: no disk tier. */
   readonly prefixes?: PrefixPlace;
-  /** Directory where GPU drivers keep what they compile for a model; absent: nowhere. */
+  /** Directory of the GPU driver's shader cache for a model; absent: no cache. */
   shaderFolderOf?(modelPath: string): string;
   readonly models: ResidencySettings;
   readonly log: Logger;

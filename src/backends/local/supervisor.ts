@@ -56,7 +56,7 @@ export interface SupervisorOptions {
   plan(engine: Supervisor, estimate: Estimate, signal: AbortSignal, onPlan: (plan: Plan) => void): Promise<void>;
   /** Reserves memory for a larger KV cache and returns its number of cells. Throws OUT_OF_MEMORY. */
   grow(engine: Supervisor, demand: CellDemand): Promise<number>;
-  /** Where GPU drivers keep what they compile; absent: nowhere. */
+  /** The GPU driver's shader cache; absent: none. */
   readonly shaderFolder?: string | undefined;
   readonly stallTimeoutMs: number;
   readonly log: Logger;

@@ -100,7 +100,7 @@ function readKey(path: string): string | null {
   }
 }
 
-/** Directory of what GPU drivers have compiled for a model (src/engine/sandbox.ts). @param path of the model's file */
+/** Directory of the GPU driver's shader cache for a model (src/engine/sandbox.ts). @param path of the model's file */
 export function shaderFolder(cacheDir: string, path: string): string {
   return join(shadersBeside(prefixFolder(cacheDir)), prefixName(path));
 }

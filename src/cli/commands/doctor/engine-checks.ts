@@ -16,7 +16,7 @@ export interface CheckedEngine {
   readonly devices: EngineProbe['devices'];
 }
 
-/** `cacheDir`: where GPU drivers keep what they compile; null: nowhere. */
+/** `cacheDir`: has the GPU driver's shader cache; null: it gets none. */
 export async function checkEngine(cacheDir: string | null): Promise<CheckedEngine> {
   const gpu = await examineGpu({ measure: true });
   // A crash of the GPU's driver must not fail the other checks: probe again without the GPU.
