@@ -16,6 +16,8 @@ import { root } from './root.js';
 const TIMEOUT_MS = 900_000;
 /** Time for the last processes of a file to exit after its end. */
 const GRACE_MS = 2_000;
+/** Compiled code of npm, which it keeps there on Node 22 and later. */
+const NPM_CACHE = 'node-compile-cache';
 /** Environment variable that a test and all its descendants inherit, by which leftover processes are found. */
 const MARK = 'SVC_TEST_FILE_RUN';
 
@@ -36,7 +38,7 @@ export async function runTestFile(file, scratch, node = process.execPath) {
   if (counts.total === 0 && !isTimeout) problems.push('ran no test: does it end with test.run()?');
   const survivors = await survivorsOf(scratch);
   if (survivors.length > 0 && !isTimeout) problems.push(`left processes behind: ${survivors.join('; ')}`);
-  const leftovers = (await readdir(scratch)).filter((name) => !name.startsWith('tsx-'));
+  const leftovers = (await readdir(scratch)).filter((name) => !name.startsWith('tsx-') && name !== NPM_CACHE);
   if (leftovers.length > 0 && !isTimeout) problems.push(`left files behind: ${leftovers.join(', ')}`);
 
   const failedCount = counts.total - counts.passed;
