@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { ControlClient } from '../../src/client/control-client.ts';
-import type { DoctorRecord } from '../../src/protocol/doctor.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
 import { assertExit } from '../support/exit.ts';
 import { SOFTWARE_GPU } from '../support/gpu-backends.ts';
@@ -12,23 +11,19 @@ import { unless } from '../support/skip.ts';
 import { svc } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 import { waitFor } from '../support/wait.ts';
+import { examine } from './doctor-record.ts';
 
 const test = svcSuite('doctor with a GPU');
 /** The driver compiles its shaders on the processor: ten seconds on two idle cores, minutes on a slow machine. */
 const COMPILED_MS = 600_000;
 const isRoot = process.getuid?.() === 0;
 
-async function examine(home: Home, env: Readonly<Record<string, string>> = {}): Promise<DoctorRecord> {
-  const { stdout } = await svc(['doctor', '--json'], { home, env, timeoutMs: COMPILED_MS });
-  return JSON.parse(stdout) as DoctorRecord;
-}
-
 unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, test)(
   'its backend is loaded and computes in doctor and in the daemon',
   async ({ home }) => {
     const env = SOFTWARE_GPU ?? {};
     const without = await examine(home);
-    const { checks } = await examine(home, env);
+    const { checks } = await examine(home, env, COMPILED_MS);
     for (const each of checks)
       if (without.checks.find(({ name }) => name === each.name)?.status === 'ok')
         assert.is(each.status, 'ok', `${each.name}: ${String(each.detail)}`);

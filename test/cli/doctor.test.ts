@@ -21,7 +21,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import * as v from 'valibot';
 import { check } from '../../src/cli/commands/doctor/check.ts';
 import { checkGrpc } from '../../src/cli/commands/doctor/daemon-checks.ts';
 import { checkUser } from '../../src/cli/commands/doctor/machine-checks.ts';
@@ -29,7 +28,7 @@ import { checkApiKeys, checkProviders } from '../../src/cli/commands/doctor/prov
 import { parseConfig } from '../../src/config/config.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
-import { CHECK_NAMES, type DoctorCheck, type DoctorRecord } from '../../src/protocol/doctor.ts';
+import { CHECK_NAMES, type DoctorCheck } from '../../src/protocol/doctor.ts';
 import type { ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
@@ -37,6 +36,7 @@ import { assertExit } from '../support/exit.ts';
 import { buildBackend } from '../support/gpu-backends.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
+import { examine, isBad, parsed } from './doctor-record.ts';
 import { read, root } from '../architecture/source-files.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -50,52 +50,6 @@ interface Context {
 const test = suite<Context>('doctor');
 
 let sound: ReadonlySet<string> | undefined;
-const isBad = ({ status }: DoctorCheck): boolean => status === 'warn' || status === 'fail';
-
-const nullableText = v.nullable(v.pipe(v.string(), v.minLength(1)));
-const DoctorRecordSchema = v.strictObject({
-  ok: v.boolean(),
-  advice: v.strictObject({
-    first: nullableText,
-    only_builtin: v.boolean(),
-    models: v.array(
-      v.strictObject({
-        name: v.string(),
-        command: v.pipe(v.string(), v.startsWith('svc pull ')),
-        estimated_bytes: v.pipe(v.number(), v.minValue(1)),
-        estimated_tokens_per_second: v.nullable(v.number()),
-        good_at: v.string(),
-      }),
-    ),
-  }),
-  checks: v.array(
-    v.strictObject({
-      name: v.union([v.picklist(CHECK_NAMES), v.custom<`device ${string}`>((name) => /^device \S/.test(String(name)))]),
-      status: v.picklist(['ok', 'warn', 'fail', 'skip']),
-      value: nullableText,
-      detail: nullableText,
-      hint: nullableText,
-    }),
-  ),
-});
-
-function parsed(stdout: string): DoctorRecord {
-  const record = v.parse(DoctorRecordSchema, JSON.parse(stdout));
-  assert.is(
-    record.ok,
-    record.checks.every(({ status }) => status !== 'fail'),
-  );
-  for (const each of record.checks.filter(isBad)) assert.ok(each.hint, `${each.name} says no mend`);
-  return record;
-}
-
-async function examine(home: Home, env: Readonly<Record<string, string>> = {}): Promise<DoctorRecord> {
-  const { stdout, code } = await svc(['doctor', '--json'], { home, env });
-  const record = parsed(stdout);
-  assert.is(code, record.ok ? 0 : 1);
-  return record;
-}
-
 test.before(async () => {
   const home = await makeHome();
   const { checks } = await examine(home);

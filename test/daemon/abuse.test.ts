@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ask } from '../http/ask.ts';
-import { compiled } from '../support/built.ts';
+import { compiled } from '../support/compiled.ts';
 import { spawnDaemon, type DaemonProcess, type DaemonProcessOptions } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { waitFor } from '../support/wait.ts';

@@ -9,7 +9,7 @@ import { addKey } from '../../src/home/key-file.ts';
 import type { KeyLimits } from '../../src/protocol/keys.ts';
 import { connectTo, failureOf as grpcFailure } from '../grpc/scripted.ts';
 import { ask, type Answer } from '../http/ask.ts';
-import { compiled } from '../support/built.ts';
+import { compiled } from '../support/compiled.ts';
 import { anthropicAt } from '../support/anthropic.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import { failureOf } from '../support/failure.ts';

@@ -8,7 +8,7 @@ import { addKey, removeKey } from '../../src/home/key-file.ts';
 import { PUBLIC } from '../../src/daemon/http/routes.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import { ask, type AskOptions } from '../http/ask.ts';
-import { compiled } from '../support/built.ts';
+import { compiled } from '../support/compiled.ts';
 import { assertExit } from '../support/exit.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';

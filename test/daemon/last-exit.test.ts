@@ -11,7 +11,7 @@ import { isKillForMemory } from '../../src/process/kernel-log.ts';
 import { lastExit } from '../../src/home/last-exit.ts';
 import { crashFile } from '../../src/home/paths.ts';
 import { identifyProcess, isAlive } from '../../src/process/process-identity.ts';
-import { compiled } from '../support/built.ts';
+import { compiled } from '../support/compiled.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
 import { waitFor } from '../support/wait.ts';

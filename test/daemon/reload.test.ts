@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ask } from '../http/ask.ts';
-import { compiled } from '../support/built.ts';
+import { compiled } from '../support/compiled.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { rejection } from '../support/errors.ts';
 import { makeHome, type Home } from '../support/home.ts';

@@ -10,7 +10,7 @@ import type { Caller } from '../../src/protocol/caller.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { connectTo } from '../grpc/scripted.ts';
 import { ask } from '../http/ask.ts';
-import { compiled } from '../support/built.ts';
+import { compiled } from '../support/compiled.ts';
 import { daemonSuite, startIn } from '../support/daemon-suite.ts';
 import { waitFor } from '../support/wait.ts';
 

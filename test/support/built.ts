@@ -1,38 +1,18 @@
-/**
- * Programs in JavaScript, for processes that tests start often: with the TypeScript loader, most of such a process's
- * time is its start.
- */
-import { mkdirSync, readdirSync, renameSync, statSync } from 'node:fs';
-import { basename, join } from 'node:path';
+/** Which build of svc the tests run: dist/ starts several times faster than src/ with the TypeScript loader. */
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { buildSync } from 'esbuild';
 import { childEnvironment } from '../../src/process/environment.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const FOLDER = join(ROOT, 'build', 'test-programs');
 
 /**
- * Path of a file in dist/, if dist/ exists and is not older than any source file; otherwise undefined.
- * SVC_TEST_DIST=1 forces dist/, SVC_TEST_DIST=0 forces undefined.
+ * True if dist/ exists and is not older than any source file. SVC_TEST_DIST=1 forces true, SVC_TEST_DIST=0 false.
  */
-export function inDist(path: string): string | undefined {
-  return usesDist() ? join(ROOT, 'dist', path) : undefined;
-}
+export const USES_DIST: boolean = usesDist();
 
 /** Engine processes run this; undefined: src/. */
-export const BUILT_ENGINE: string | undefined = inDist('engine/main.js');
-
-/** Compiles a program of the tests with all that it imports of src/, and returns the path of the result. */
-export function compiled(program: string): string {
-  const outfile = join(FOLDER, `${basename(program, '.ts')}.mjs`);
-  mkdirSync(FOLDER, { recursive: true });
-  // Other test files may run it meanwhile.
-  const fresh = `${outfile}.${String(process.pid)}`;
-  const options = { platform: 'node', format: 'esm', target: 'node20', packages: 'external' } as const;
-  buildSync({ ...options, entryPoints: [program], bundle: true, outfile: fresh, logLevel: 'error' });
-  renameSync(fresh, outfile);
-  return outfile;
-}
+export const BUILT_ENGINE: string | undefined = USES_DIST ? join(ROOT, 'dist', 'engine', 'main.js') : undefined;
 
 function usesDist(): boolean {
   const wanted = childEnvironment()['SVC_TEST_DIST'];

@@ -36,7 +36,7 @@ export interface DaemonProcess {
 }
 
 export interface DaemonProcessOptions {
-  /** Program to run instead of `svc`: JavaScript, or TypeScript, which starts slowly (see built.ts). */
+  /** Program to run instead of `svc`: JavaScript, or TypeScript, which starts slowly (see compiled.ts). */
   readonly entry?: string;
   readonly args?: readonly string[];
   /** Wrapper command; the daemon's command line is appended to it. */

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../../src/process/environment.ts';
-import { inDist } from './built.ts';
+import { USES_DIST } from './built.ts';
 import type { Home } from './home.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -18,7 +18,7 @@ const TIMEOUT_MS = 180_000;
 /** Program and leading arguments that run `svc`, from any directory. */
 export const SVC_COMMAND: readonly string[] = [
   process.execPath,
-  ...(inDist('cli/main.js') !== undefined
+  ...(USES_DIST
     ? [join(ROOT, 'bin', 'svc.js')]
     : ['--import', import.meta.resolve('tsx'), join(ROOT, 'src', 'cli', 'main.ts')]),
 ];

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { LIMITS } from '../../../src/daemon/grpc/limits.ts';
 import { mostOfOneShare } from '../../../src/net/shares.ts';
 import { ask } from '../../http/ask.ts';
-import { compiled } from '../../support/built.ts';
+import { compiled } from '../../support/compiled.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
 import { makeHome, type Home } from '../../support/home.ts';
 import { waitFor } from '../../support/wait.ts';
