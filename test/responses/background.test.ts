@@ -83,10 +83,10 @@ async function stored({ store }: Pick<Scripted, 'store'>): Promise<{ status: str
 
 async function eventsOf(run: BackgroundRun, count = Infinity): Promise<string[]> {
   const events: string[] = [];
-  for await (const event of run.eventsAfter(-1, new AbortController().signal)) {
-    if (events.push(event) === count) break;
+  for await (const ready of run.eventsAfter(-1, new AbortController().signal)) {
+    if (events.push(...ready) >= count) break;
   }
-  return events;
+  return events.slice(0, count);
 }
 
 test('a local answer that is cut off goes on with its tokens, at the same model', async ({ script }) => {

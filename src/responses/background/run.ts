@@ -43,6 +43,8 @@ export interface RunOptions {
 const MOST_VAIN_ATTEMPTS = 5;
 /** Events that may wait for the journal; then the answer waits. */
 const MOST_UNWRITTEN = 256;
+/** Events that a reader gets at once; it may be slow. */
+const MOST_TOGETHER = 256;
 /** Until the next attempt, if the error says nothing else. */
 const PAUSE_MS = 1000;
 
@@ -108,16 +110,21 @@ export class BackgroundRun {
     await this.finished;
   }
 
-  /** Encoded events after the one with this sequence number, until the last. Throws NOT_READY when the run is left. */
-  async *eventsAfter(sequence: number, signal: AbortSignal): AsyncGenerator<string, void> {
+  /**
+   * Encoded events after the one with this sequence number, until the last; those that are ready come together. Throws
+   * NOT_READY when the run is left.
+   */
+  async *eventsAfter(sequence: number, signal: AbortSignal): AsyncGenerator<readonly string[], void> {
     const { events } = this.#transcript;
-    for (let next = sequence + 1; ; next++) {
+    for (let next = sequence + 1; ;) {
       while (next >= events.length) {
         if (this.#transcript.ended) return;
         if (this.#isLeft) this.#ending.signal.throwIfAborted();
         await this.#change(signal);
       }
-      yield events[next] as string;
+      const ready = events.slice(next, next + MOST_TOGETHER);
+      next += ready.length;
+      yield ready;
     }
   }
 

@@ -40,24 +40,33 @@ export async function streamResponse(exchange: Exchange): Promise<boolean> {
   const { starting_after: after } = parseStreamQuery(exchange.query);
   const owner = shareOf(contextOf(exchange).caller);
   const run = await services.background.running(id, owner);
-  const events = run?.eventsAfter(after, signal) ?? (await services.background.events(id, owner))?.slice(after + 1);
-  if (events === undefined) return false;
-  await stream(exchange, events);
+  if (run !== null) {
+    await stream(exchange, run.eventsAfter(after, signal));
+    return true;
+  }
+  const all = await services.background.events(id, owner);
+  if (all === null) return false;
+  await stream(
+    exchange,
+    all.slice(after + 1).map((event) => [event]),
+  );
   return true;
 }
 
+type Batches = Iterable<readonly string[]> | AsyncIterable<readonly string[]>;
+
 /** The response goes on when the client leaves. */
-async function stream(exchange: Exchange, events: Iterable<string> | AsyncIterable<string>): Promise<void> {
-  await untilLeft(exchange, send(exchange, events));
+async function stream(exchange: Exchange, batches: Batches): Promise<void> {
+  await untilLeft(exchange, send(exchange, batches));
 }
 
-async function send({ reply }: Exchange, events: Iterable<string> | AsyncIterable<string>): Promise<void> {
+async function send({ reply }: Exchange, batches: Batches): Promise<void> {
   reply.stream({
     contentType: SSE_CONTENT_TYPE,
     heartbeat: SSE_HEARTBEAT,
     // No `sequence_number`: the response goes on, and its next event has the next one.
     encodeError: (error, id) => sseEvent('error', { type: 'error', ...toOpenAiError(error, id) }),
   });
-  for await (const event of events) await reply.write(event);
+  for await (const events of batches) await reply.write(events.join(''));
   reply.end();
 }
