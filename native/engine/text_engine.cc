@@ -144,8 +144,6 @@ class LlamaTextEngine final : public TextEngine {
     Result<std::vector<MediaRows>> rows = media.Encode(submission.prompt);
     if (!rows.ok()) return rows.status();
     submission.media = std::move(rows.value());
-    const auto bent = std::ranges::find_if(submission.media, &MediaRows::has_own_positions);
-    if (bent != submission.media.end()) submission.shareable = bent->begin;
 
     if (Status status = runner_.Submit(std::move(submission)); !status.ok()) return status;
     return input_tokens;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/base/common_length.h"
+#include "engine/model/media_rows.h"
 
 namespace svc {
 namespace {
@@ -63,6 +64,11 @@ struct PrefixCache::Node {
   bool is_leaf() const {
     return std::all_of(children.begin(), children.end(),
                        [](const auto& child) { return child->swapped(); });
+  }
+
+  // Size of the node's end of at least `wanted` tokens that can be cut off.
+  std::uint32_t EndOf(std::uint32_t wanted) const {
+    return size() - WholePictures(tokens, size() - std::min(size(), wanted));
   }
 
   // Position up to which the owner has sent the tokens; at least `begin`.
@@ -134,9 +140,10 @@ PrefixCache::Place PrefixCache::Walk(Node* root, std::span<const Token> tokens, 
   while (place.total < tokens.size() && place.inside == place.node->size()) {
     Node* child = place.node->ChildWith(tokens[place.total]);
     if (child == nullptr || (child->swapped() && reach == Reach::kCells)) break;
-    place.node = child;
-    place.inside = CommonLength(child->tokens, tokens.subspan(place.total));
-    place.total += place.inside;
+    const std::uint32_t common = CommonLength(child->tokens, tokens.subspan(place.total));
+    const std::uint32_t inside = WholePictures(child->tokens, common);
+    if (inside == 0) break;
+    place = {child, inside, place.total + inside};
   }
   return place;
 }
@@ -268,7 +275,9 @@ PrefixCache::Node* PrefixCache::Revive(Node* node, std::span<const Token> tokens
     ReserveIds(1);
     --next->pins;
     if (free_ids_.empty()) break;
-    const std::uint32_t common = CommonLength(next->tokens, tokens.subspan(next->begin));
+    const std::uint32_t common =
+        WholePictures(next->tokens, CommonLength(next->tokens, tokens.subspan(next->begin)));
+    if (common == 0) break;
     if (common < next->size()) SplitOff(next, common);
     next->copy = nullptr;
     next->id = free_ids_.extract(free_ids_.begin()).value();
@@ -339,11 +348,11 @@ std::uint32_t PrefixCache::Evict(std::uint32_t cells) {
 // Swaps out a piece at the leaf's end and returns the number of cells freed. If it cannot be
 // copied, drops it; then only about as much as is wanted.
 std::uint32_t PrefixCache::SwapOut(Node* leaf, std::uint32_t wanted) {
-  std::uint32_t cut = std::min(leaf->size(), kPiece);
+  std::uint32_t cut = leaf->EndOf(kPiece);
   StateBytes state;
   if (max_copied_ > 0) state = decoder_->SaveState(leaf->id, leaf->end() - cut, leaf->end());
   if (state.empty()) {
-    cut = std::min(leaf->size(), std::max(wanted, kLeastCut));
+    cut = leaf->EndOf(std::max(wanted, kLeastCut));
     CutEnd(leaf, cut);
     return cut;
   }

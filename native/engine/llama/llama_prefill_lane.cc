@@ -172,7 +172,7 @@ void LlamaPrefillLane::Clear() {
 
 bool LlamaPrefillLane::LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
                                  std::uint32_t end) {
-  if (!LoadSequence(context_.get(), kScratch, state)) return false;
+  if (LoadSequence(context_.get(), kScratch, state) != state.size()) return false;
   const auto first = static_cast<llama_pos>(begin);
   const auto last = static_cast<llama_pos>(end);
   const bool holds_all = llama_memory_seq_pos_min(memory(), kScratch) <= first &&

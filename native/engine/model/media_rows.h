@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/base/ids.h"
@@ -58,6 +59,15 @@ struct MediaRows {
     return embeddings->data() + std::size_t{index - begin} * width;
   }
 };
+
+// The largest number of tokens, at most `length`, that parts no two rows beside each other of
+// pictures or sounds: with M-RoPE the rows of a picture have one position, so the cache cannot be
+// cut between them.
+inline std::uint32_t WholePictures(std::span<const Token> tokens, std::uint32_t length) {
+  if (length == tokens.size()) return length;
+  while (length > 0 && IsMediaToken(tokens[length - 1]) && IsMediaToken(tokens[length])) --length;
+  return length;
+}
 
 // The run that has the row at `index`, or else the next one; null: there is none.
 inline const MediaRows* MediaFrom(const std::vector<MediaRows>& media, std::uint32_t index) {

@@ -53,9 +53,6 @@ struct Submission {
   bool lists_tokens = false;  // in its outputs
   // Pictures and sounds, in the order of the prompt. REQUIRES: the prompt does not end with one.
   std::vector<MediaRows> media = {};
-  // Number of tokens at the beginning that may be in the prefix cache. What follows them has other
-  // positions than its index (MediaRows::has_own_positions).
-  std::uint32_t shareable = std::numeric_limits<std::uint32_t>::max();
   Clock::time_point submitted_at = Clock::now();
 };
 
@@ -70,7 +67,7 @@ class Generation : Submission {
         answer(std::move(stop), std::move(own_stop)),
         guard(repetition_guard) {}
 
-  using Submission::adapters, Submission::media, Submission::shareable, Submission::spelled;
+  using Submission::adapters, Submission::media, Submission::spelled;
   using Submission::id, Submission::max_tokens, Submission::sampler, Submission::priority;
   using Submission::reuse_prefix, Submission::scope, Submission::store, Submission::submitted_at;
 
