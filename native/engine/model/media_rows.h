@@ -47,12 +47,12 @@ struct MediaRows {
   std::uint32_t width = 0;  // floats per row
   // True: each row sees all others, also those behind it. They are computed in one batch.
   bool is_whole = false;
-  // Number of positions that the rows take: less than `count` with M-RoPE.
+  // Number of positions that the rows take: with M-RoPE the larger side of a picture.
   std::uint32_t positions = 0;
   std::vector<MediaPlace> places;  // with M-RoPE, of each row; else empty
   std::shared_ptr<const std::vector<float>> embeddings;
 
-  bool has_own_positions() const { return positions != count; }
+  bool has_own_positions() const { return !places.empty(); }
   std::uint32_t end() const { return begin + count; }
   // REQUIRES: the row at `index` of the prompt is one of these.
   const float* Row(std::uint32_t index) const {

@@ -65,8 +65,12 @@ std::unique_ptr<Loaded> LoadKind(const Kind& kind, const std::filesystem::path& 
   return loaded;
 }
 
+// The picture that is one line of rows with M-RoPE.
+constexpr std::uint32_t kWide = 9;
+
 // The `number`th picture or sound of a kind.
 Bytes FileOf(MediaType type, std::uint32_t number) {
+  if (type == MediaType::kImage && number == kWide) return SomePng(1200, 24, number);
   if (type == MediaType::kImage) return SomePng(100 + 40 * number, 60 + 90 * number, number);
   return Wav(16000, 8000 + 4000 * number, 200.0 * (number + 1));
 }
@@ -242,6 +246,7 @@ TEST(TextsEqualThoseOfAPlainLoop) {
         {"What is this?", {{0, FileOf(kind.type, 0)}}},
         {"Before and behind", {{7, FileOf(kind.type, 1)}}},
         {"Two of them", {{0, FileOf(kind.type, 1)}, {4, FileOf(kind.type, 2)}}},
+        {"A wide one", {{2, FileOf(kind.type, kWide)}}},
     };
     GenerationId id = 1;
     for (const Question& question : questions) {
@@ -284,7 +289,9 @@ struct Talk {
 Talk TalkOf(GenerationId id, const Kind& kind, const std::string& answer) {
   Talk talk = {
       .first = RequestOf(id, kind, {"What is this?", {{0, FileOf(kind.type, 1)}}}, Greedy()),
-      .second = RequestOf(id + 1, kind, {"And this one?", {{4, FileOf(kind.type, 2)}}}, Greedy())};
+      .second = RequestOf(
+          id + 1, kind,
+          {"And this one?", {{4, FileOf(kind.type, 2)}, {9, FileOf(kind.type, kWide)}}}, Greedy())};
   talk.second.messages.insert(talk.second.messages.begin(),
                               {talk.first.messages[0], {.role = "assistant", .content = answer}});
   talk.first.logprobs = talk.second.logprobs = 2;

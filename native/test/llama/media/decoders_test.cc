@@ -108,8 +108,17 @@ TEST(SoundsThatAreRefused) {
   EXPECT(Has(WhyNoSound(Wav(16000, 0, 100)), "no samples"));
 }
 
+// A picture of a model with M-RoPE.
+MediaRows Picture(std::uint32_t begin, std::uint32_t count, std::uint32_t positions) {
+  return {.begin = begin,
+          .count = count,
+          .width = 1,
+          .positions = positions,
+          .places = std::vector<MediaPlace>(count)};
+}
+
 TEST(PositionsBehindAPicture) {
-  MediaRows picture{.begin = 4, .count = 12, .width = 1, .positions = 4};
+  MediaRows picture = Picture(4, 12, 4);
   RowPositions positions;
   EXPECT_EQ(positions.Of(0, 7), 7);
   EXPECT_EQ(positions.Next(0, 3), 4U);
@@ -132,12 +141,18 @@ TEST(PositionsBehindAPicture) {
   EXPECT_EQ(positions.Of(0, 32), 24);
   positions.Cut(0, -1);
   EXPECT_EQ(positions.Of(0, 32), 32);
+  // One line of rows takes as many positions as it has rows, but they are all at the first one.
+  positions.Computed(0, Picture(4, 5, 5), 7);
+  EXPECT_EQ(positions.Next(0, 4), 7U);
+  positions.Computed(0, Picture(4, 5, 5), 9);
+  EXPECT_EQ(positions.Next(0, 4), 9U);
+  EXPECT_EQ(positions.Of(0, 9), 9);
 }
 
 TEST(PositionsOfASharedText) {
   RowPositions positions;
-  positions.Computed(0, {.begin = 4, .count = 12, .width = 1, .positions = 4}, 16);
-  positions.Computed(0, {.begin = 20, .count = 9, .width = 1, .positions = 3}, 29);
+  positions.Computed(0, Picture(4, 12, 4), 16);
+  positions.Computed(0, Picture(20, 9, 3), 29);
   positions.Share(0, 1, 20);
   EXPECT_EQ(positions.Of(1, 20), 12);
   EXPECT_EQ(positions.Of(1, 40), 32);
@@ -154,8 +169,8 @@ TEST(PositionsOfASharedText) {
 
 TEST(PositionsThatWereSaved) {
   RowPositions positions;
-  positions.Computed(0, {.begin = 4, .count = 12, .width = 1, .positions = 4}, 16);
-  positions.Computed(0, {.begin = 20, .count = 9, .width = 1, .positions = 3}, 23);
+  positions.Computed(0, Picture(4, 12, 4), 16);
+  positions.Computed(0, Picture(20, 9, 3), 23);
   Bytes saved(positions.SizeOf(0, 40));
   positions.Save(0, 40, saved);
   EXPECT_EQ(positions.SizeOf(0, 20) * 2, saved.size());
