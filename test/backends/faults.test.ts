@@ -149,8 +149,7 @@ it(
   async ({ backend, starts }) => {
     const speaking = backend.generate(ask('endless', 'one'), context());
     assert.is((await speaking.next()).value?.type, 'start');
-    const queued = answer(backend, 'prepare');
-    const error = await failure(queued);
+    const error = await failure(answer(backend, 'prepare'));
     assert.is(error.code, 'INVALID_REQUEST', error.message);
     assert.match(error.message, /could not finish preparing this request/);
     const other = await failure(
