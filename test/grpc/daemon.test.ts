@@ -329,6 +329,14 @@ test('an immediate stop ends running calls with NOT_READY', async () => {
   assertExit(stopped, 0);
   assert.is((await second.exit).code, 0);
   assert.equal(second.stray, []);
+  // Its engine was ended in the middle of an answer, but as it was asked to.
+  const log = await readFile(join(other.dir, 'state', 'daemon.log'), 'utf8');
+  const records = log
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as { level: string; msg: string });
+  const ends = records.filter(({ msg }) => msg === 'engine ended').map(({ level }) => level);
+  assert.equal([...new Set(ends)], ['info']);
   speaker.close();
   await other.remove();
 });
