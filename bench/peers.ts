@@ -41,6 +41,16 @@ const { values, tokens } = parseArgs({
 
 const isWhole = tokens.every((token) => token.kind === 'option' && token.name === 'part');
 
+let isOver = false;
+const running = new Set<Server>();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    // Failures from now on are not results.
+    isOver = true;
+    void Promise.all([...running].map((server) => server.stop())).finally(() => process.kill(process.pid, signal));
+  });
+}
+
 if (values.from === undefined) await measureAll();
 else await tell(await readResults(values.from), true);
 
@@ -66,8 +76,6 @@ async function measure({ name, heading, subjects }: Part): Promise<void> {
   const scenarios = wanted.flatMap((subject) => subject.scenarios);
   for (const subject of wanted) await makeSubject(subject);
 
-  let isOver = false;
-  const running = new Set<Server>();
   const commands = new Set<string>();
   const results: Result[] = [];
   const startedAt = new Date().toISOString();
@@ -85,13 +93,6 @@ async function measure({ name, heading, subjects }: Part): Promise<void> {
     seconds: progress.seconds,
     results,
   });
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => {
-      // Failures from now on are not results.
-      isOver = true;
-      void Promise.all([...running].map((server) => server.stop())).finally(() => process.kill(process.pid, signal));
-    });
-  }
   for (const { model, scenarios, contextLength = Number(values.context) } of wanted) {
     const options = {
       root,
