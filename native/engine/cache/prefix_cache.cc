@@ -20,12 +20,6 @@ constexpr std::size_t kIdsToPublish = 2;
 // Shares that a node records. A share that was dropped gets fewer cached tokens reported.
 constexpr std::size_t kMostMarks = 64;
 
-// Position up to which a share has sent the node's tokens.
-struct Mark {
-  ShareId owner;
-  std::uint32_t end;
-};
-
 }  // namespace
 
 // Copy of a node's state. SplitOff may leave several nodes with one Copy, because a state cannot be
@@ -45,6 +39,12 @@ struct PrefixCache::Copy {
 };
 
 struct PrefixCache::Node {
+  // Position up to which a share has sent the node's tokens.
+  struct Mark {
+    ShareId owner;
+    std::uint32_t end;
+  };
+
   Node* parent = nullptr;
   SequenceId id = -1;       // negative: swapped out
   std::uint32_t begin = 0;  // position of the first token
@@ -255,7 +255,7 @@ PrefixCache::Node* PrefixCache::Split(Node* node, std::uint32_t length) {
   decoder_->ShareCells(node->id, upper->id, node->begin, cut);
   decoder_->RemoveCells(node->id, node->begin, cut);
   node->tokens.erase(node->tokens.begin(), node->tokens.begin() + length);
-  std::vector<Mark> behind = node->CutMarks(cut);
+  std::vector<Node::Mark> behind = node->CutMarks(cut);
   upper->marks = std::exchange(node->marks, std::move(behind));
   node->begin = cut;
   node->parent = upper;
@@ -414,7 +414,7 @@ bool PrefixCache::BringBack(Node* node, std::uint32_t* free_cells) {
   }
   const std::uint32_t joint = parent->end();
   parent->tokens.insert(parent->tokens.end(), node->tokens.begin(), node->tokens.end());
-  for (const Mark& mark : node->marks) {
+  for (const Node::Mark& mark : node->marks) {
     if (parent->MarkOf(mark.owner) == joint) parent->SetMark(mark.owner, mark.end);
   }
   const std::unique_ptr<Node> joined = parent->Remove(node);
