@@ -8,6 +8,8 @@ namespace {
 
 // Maximum texts that wait to be saved; the oldest are dropped.
 constexpr std::size_t kMostUnsaved = 64;
+// Texts that may wait for an idle time: a conversation that goes on.
+constexpr std::size_t kMostWaiting = 1;
 
 // Minimum number of tokens beyond those stored for a new file.
 std::uint32_t LeastMore(std::uint32_t stored) {
@@ -160,6 +162,8 @@ void PrefixTiers::Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t b
 // ---- to the disk --------------------------------------------------------------------------------
 
 bool PrefixTiers::WantsToSave() const { return !unsaved_.empty() && !store_->writing(); }
+
+bool PrefixTiers::HasManyToSave() const { return unsaved_.size() > kMostWaiting; }
 
 void PrefixTiers::SaveOne(SequenceId sequence, std::uint32_t busy_cells) {
   const auto [scope, tokens] = std::move(unsaved_.front());

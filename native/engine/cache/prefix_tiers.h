@@ -80,6 +80,8 @@ class PrefixTiers {
 
   // True if something is queued and the store accepts a write.
   bool WantsToSave() const;
+  // True if more is queued than should wait for an idle time: others may soon take its cells.
+  bool HasManyToSave() const;
   // Hands one queued piece to the store. `sequence`: a free sequence id, negative: none. REQUIRES:
   // WantsToSave()
   void SaveOne(SequenceId sequence, std::uint32_t busy_cells);
