@@ -122,7 +122,7 @@ export const eightChoices: Scenario = {
       isMoreBetter: false,
       bars: [{ limit: 1.3 }],
     },
-    { name: 'the same with a seed', unit: 'ratio', isMoreBetter: false, bars: [] },
+    { name: 'the same with a seed', unit: 'ratio', isMoreBetter: false, bars: [{ limit: 1.3 }] },
   ],
   seconds: 25,
   measure: async (server) => {

@@ -102,10 +102,11 @@ class LlamaTextEngine final : public TextEngine {
     submission.id = request.id;
     submission.max_tokens = request.max_tokens;
     submission.priority = request.priority;
-    submission.reuse_prefix = request.reuse_prefix && !request.sampling.seed;
     submission.store = request.store;
     submission.scope.owner = ShareIdOf(key_, request.share);
     if (request.own_prefixes) submission.scope.salt = submission.scope.owner;
+    submission.reuse_prefix = request.reuse_prefix;
+    if (request.sampling.seed) KeepApart(request.prefix_group, &submission);
     submission.adapters = std::move(adapters.value());
     submission.scope.salt = adapters_.Salt(key_, submission.scope.salt, submission.adapters);
     submission.stop = std::move(request.stop);
@@ -167,6 +168,15 @@ class LlamaTextEngine final : public TextEngine {
   }
 
  private:
+  // A request with a seed has a prefix of its own, or of its group.
+  void KeepApart(const std::string& group, Submission* submission) const {
+    submission->in_group = submission->reuse_prefix && !group.empty();
+    submission->reuse_prefix = submission->in_group;
+    if (!submission->in_group) return;
+    // Nobody else finds it, now or later.
+    submission->scope.salt = ShareIdOf(key_, "group " + group);
+    submission->store = false;
+  }
   // Tokens of a raw prompt. context_length: as LlamaModel::Tokenize.
   Result<std::vector<Token>> RawTokens(const GenerationRequest& request,
                                        std::uint32_t context_length) const {

@@ -150,6 +150,8 @@ export interface EngineRequest extends Partial<
   readonly continuation?: Continuation;
   /** Default true: reuses cached prefixes of the prompt. Ignored if a seed is set. */
   readonly reuse_prefix?: boolean;
+  /** Requests of one group that run at the same time share a prompt, also with seeds. */
+  readonly prefix_group?: string;
   /** The client's share. `cached_tokens` counts only tokens that the same share sent before. */
   readonly share?: string;
   /** Default false. true: prefixes are reused only between requests of the same share. */

@@ -275,8 +275,7 @@ PrefixCache::Node* PrefixCache::Revive(Node* node, std::span<const Token> tokens
     ReserveIds(1);
     --next->pins;
     if (free_ids_.empty()) break;
-    const std::uint32_t common =
-        WholePictures(next->tokens, CommonLength(next->tokens, tokens.subspan(next->begin)));
+    const std::uint32_t common = SharedLength(next->tokens, tokens.subspan(next->begin));
     if (common == 0) break;
     if (common < next->size()) SplitOff(next, common);
     next->copy = nullptr;

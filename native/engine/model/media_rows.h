@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/base/common_length.h"
 #include "engine/base/ids.h"
 #include "engine/base/siphash.h"
 
@@ -67,6 +68,11 @@ inline std::uint32_t WholePictures(std::span<const Token> tokens, std::uint32_t 
   if (length == tokens.size()) return length;
   while (length > 0 && IsMediaToken(tokens[length - 1]) && IsMediaToken(tokens[length])) --length;
   return length;
+}
+
+// Number of leading tokens of both that one sequence can share with the other.
+inline std::uint32_t SharedLength(std::span<const Token> a, std::span<const Token> b) {
+  return WholePictures(a, CommonLength(a, b));
 }
 
 // The run that has the row at `index`, or else the next one; null: there is none.

@@ -5,8 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "engine/base/common_length.h"
-
 namespace svc {
 namespace {
 
@@ -135,7 +133,7 @@ bool Admission::FollowsAnother(const Generation& candidate, std::uint32_t cached
   for (const auto& leader : *context_.generations) {
     if (!leader->in_cache() || leader->paused || !leader->reuse_prefix) continue;
     if (leader->pending() == 1 || leader->scope.salt != candidate.scope.salt) continue;
-    const std::uint32_t common = WholePictures(wanted, CommonLength(wanted, leader->tokens));
+    const std::uint32_t common = SharedLength(wanted, leader->tokens);
     // A batch in the lane appears in the cache when all of it is done: on average, after half of
     // it.
     const std::uint32_t wait = leader.get() == prefiller.generation() ? prefiller.rows() / 2 : 0;
@@ -158,7 +156,7 @@ bool Admission::Enter(Generation& candidate) {
     if (generation->in_cache()) promised += generation->pending() + kGrowthCells;
   }
   // Attention adds up in the order of the cells, wherever they happen to be.
-  if (promised == 0 && !candidate.reuse_prefix) EvictAll();
+  if (promised == 0 && candidate.IsPlain()) EvictAll();
   const SequenceId sequence = *free_sequences_.begin();
   const auto cached = std::span(candidate.tokens).first(Cached(candidate));
   const std::uint32_t known = tiers_.Known(candidate.scope, Reusable(candidate));
@@ -361,7 +359,7 @@ void Admission::Recount(Generation& generation) {
 }
 
 std::uint32_t Admission::RowsToCheckpoint(const Generation& generation, std::uint32_t rows) const {
-  if (!generation.reuse_prefix || generation.computed >= generation.prompt_size) return rows;
+  if (generation.IsPlain() || generation.computed >= generation.prompt_size) return rows;
   return tiers_.CutRows(generation.scope,
                         std::span(generation.tokens).first(generation.prompt_size),
                         generation.computed, rows);

@@ -59,6 +59,7 @@ Submission SubmissionOf(const Want& want) {
   submission.sampler = SamplerOf(want);
   submission.priority = want.priority;
   submission.reuse_prefix = want.reuse_prefix;
+  submission.in_group = want.in_group;
   submission.adapters = want.adapters;
   submission.scope = want.scope;
   if (!want.adapters.empty()) {

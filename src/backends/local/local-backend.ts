@@ -198,12 +198,13 @@ export class LocalBackend implements Backend {
   }
 
   /** The result depends on what the engine has found out about the model. */
-  #toEngine(request: GenerateRequest, model: ModelRecord, { caller }: GenerateContext): Asked {
+  #toEngine(request: GenerateRequest, model: ModelRecord, { caller, isChoice, traceId }: GenerateContext): Asked {
     const { prefix_sharing, repetition_guard } = this.#options.engine;
     const whole = withSettings(request, { ...given({ repetition_guard }), ...model.settings });
     const asked = toEngineRequest(withAdapters(whole, this.#withState(model)), {
       share: shareOf(caller),
       own_prefixes: prefix_sharing === 'key',
+      ...(isChoice === true ? { prefix_group: traceId } : {}),
     });
     return (engine) => withoutNeedlessWishes(asked, request, engine);
   }

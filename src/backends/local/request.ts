@@ -52,7 +52,7 @@ export function withSettings(request: GenerateRequest, settings: RequestSettings
  */
 export function toEngineRequest(
   request: GenerateRequest,
-  added: Pick<EngineRequest, 'share' | 'own_prefixes'> = {},
+  added: Pick<EngineRequest, 'share' | 'own_prefixes' | 'prefix_group'> = {},
 ): Omit<EngineRequest, 'id'> {
   const {
     messages: _messages,
