@@ -80,7 +80,7 @@ class PrefixTiers {
 
   // True if something is queued and the store accepts a write.
   bool WantsToSave() const;
-  // True if more is queued than should wait for an idle time: others may soon take its cells.
+  // True if more texts are queued than may wait for an idle time: others may soon take their cells.
   bool HasManyToSave() const;
   // Hands one queued piece to the store. `sequence`: a free sequence id, negative: none. REQUIRES:
   // WantsToSave()
