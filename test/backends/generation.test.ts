@@ -168,7 +168,8 @@ test('a request is converted for the engine, with only the fields that were set'
     logprobs: 3,
     store: false,
   };
-  assert.equal(toEngineRequest(request, { share: 'key:app', own_prefixes: true }), {
+  const caller = { kind: 'key', name: 'app', address: null, scope: 'inference' } as const;
+  assert.equal(toEngineRequest(request, { caller, traceId: 'trace', isChoice: true }, 'key'), {
     messages,
     max_tokens: 5,
     truncate: true,
@@ -180,6 +181,7 @@ test('a request is converted for the engine, with only the fields that were set'
     store: false,
     share: 'key:app',
     own_prefixes: true,
+    prefix_group: 'trace',
   });
 });
 

@@ -198,14 +198,10 @@ export class LocalBackend implements Backend {
   }
 
   /** The result depends on what the engine has found out about the model. */
-  #toEngine(request: GenerateRequest, model: ModelRecord, { caller, isChoice, traceId }: GenerateContext): Asked {
+  #toEngine(request: GenerateRequest, model: ModelRecord, context: GenerateContext): Asked {
     const { prefix_sharing, repetition_guard } = this.#options.engine;
     const whole = withSettings(request, { ...given({ repetition_guard }), ...model.settings });
-    const asked = toEngineRequest(withAdapters(whole, this.#withState(model)), {
-      share: shareOf(caller),
-      own_prefixes: prefix_sharing === 'key',
-      ...(isChoice === true ? { prefix_group: traceId } : {}),
-    });
+    const asked = toEngineRequest(withAdapters(whole, this.#withState(model)), context, prefix_sharing);
     return (engine) => withoutNeedlessWishes(asked, request, engine);
   }
 

@@ -8,6 +8,7 @@ import type {
   WithoutId,
 } from '../../engine/addon.ts';
 import type { EngineInfo } from '../../engine/messages.ts';
+import { shareOf } from '../../protocol/caller.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type {
@@ -24,6 +25,7 @@ import type { ModelRecord } from '../../protocol/records.ts';
 import type { RerankRequest } from '../../protocol/rerank.ts';
 import type { DetokenizeRequest, TokenizeRequest, TokenizeTextRequest } from '../../protocol/tokenize.ts';
 import { invalid } from '../../protocol/validate.ts';
+import type { GenerateContext } from '../backend.ts';
 import { toChat } from './chat.ts';
 import type { Plan } from './fit.ts';
 import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
@@ -46,13 +48,25 @@ export function withSettings(request: GenerateRequest, settings: RequestSettings
   };
 }
 
+type Sender = Pick<GenerateContext, 'caller' | 'isChoice' | 'traceId'>;
+
+/** Whom the request's tokens count for, and whom it shares its prefixes with. */
+function sharing(
+  { caller, isChoice, traceId }: Sender,
+  among: 'all' | 'key',
+): Pick<EngineRequest, 'share' | 'own_prefixes' | 'prefix_group'> {
+  const group = isChoice === true ? traceId : undefined;
+  return { share: shareOf(caller), own_prefixes: among === 'key', ...given({ prefix_group: group }) };
+}
+
 /**
  * Replaces the fields that an engine does not read by what it does; all others stay as they are. Throws
  * INVALID_REQUEST for images by URL, and for schemas and tools that cannot be enforced.
  */
 export function toEngineRequest(
   request: GenerateRequest,
-  added: Pick<EngineRequest, 'share' | 'own_prefixes' | 'prefix_group'> = {},
+  sender?: Sender,
+  among: 'all' | 'key' = 'all',
 ): Omit<EngineRequest, 'id'> {
   const {
     messages: _messages,
@@ -68,6 +82,7 @@ export function toEngineRequest(
     ...same
   } = request;
   const prompt = raw === undefined ? toChat(request) : toRawPrompt(raw);
+  const added = sender === undefined ? {} : sharing(sender, among);
   return { ...same, ...added, ...prompt, ...(format === undefined ? {} : { grammar: toGrammar(format) }) };
 }
 
