@@ -18,7 +18,7 @@ std::optional<Token> AnswerConstraint::Forced() const {
 }
 
 AnswerConstraint::Piece AnswerConstraint::Spell(Token token) const {
-  if (parts_.thinking == nullptr && !parts_.trigger) return {};  // nobody reads it
+  if (parts_.thinking == nullptr && !parts_.trigger) return {};  // it is not needed
   const auto control = parts_.spelled.find(token);
   if (control != parts_.spelled.end()) return {.text = control->second, .is_control = true};
   return {.text = parts_.piece(token)};

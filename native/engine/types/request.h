@@ -101,8 +101,8 @@ struct GenerationRequest {
   // drafts, and its text equals that of a plain llama.cpp loop.
   bool reuse_prefix = true;
   // Requests of one group that run at the same time share the part of their prompts that they have
-  // in common, also if they have seeds: the answers to one prompt. With a seed a request shares
-  // with nobody else. Empty: no group.
+  // in common, also if they have seeds: the answers to one prompt. With a seed a request
+  // shares with no others. Empty: no group.
   std::string prefix_group;
   // Name of the client: an API key or an address (share.h). Fairness counts tokens by share, and
   // `cached_tokens` counts only tokens that the same share sent before.

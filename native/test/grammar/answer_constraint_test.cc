@@ -135,8 +135,8 @@ TEST(TheModelMayThinkBeforeAFormat) {
   EXPECT(!at_once.Allows(kControl));
 }
 
-// Until it is clear which of both the model writes, its text follows the grammar; if that was not
-// what it meant, the grammar begins anew behind the reasoning.
+// As long as the text may become either, it follows the grammar. If it becomes the tag, the grammar
+// starts from its beginning after the reasoning.
 TEST(AFormatMayBeginLikeTheTag) {
   const Setting setting = {.grammar = "root ::= \"<c\" \"yes\" | \"<th\" \"no\"", .is_open = false};
   AnswerConstraint format = Make(setting);

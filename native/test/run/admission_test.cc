@@ -177,7 +177,8 @@ TEST(WhoWantsItsOwnPromptTakesAndGivesNothing) {
   EXPECT_EQ(bench.ends.at(5).usage.cached_tokens, 199U);
 }
 
-// Requests with seeds: one computes the prompt as if it were alone, and nobody else finds it.
+// Requests with seeds: one computes the prompt as if it were alone, and requests outside
+// the group do not find it.
 TEST(AGroupTakesItsPromptFromItsOwn) {
   VirtualBench bench({.cells = 4096, .max_rows = 64});
   bench.Add(Steady(1, Prompt(1, 200), 4));

@@ -67,7 +67,7 @@ Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_p
   }
   if (may_call && !found.grammar.empty()) {
     if (found.grammar_lazy) format->trigger = WordsOf(found.grammar_triggers);
-    // If the prompt ends with the mark of a call, each answer says at its beginning what it is.
+    // If the prompt ends with the mark of a call, the answer begins with a call's name or "all".
     if (format->trigger && GrammarTrigger(*format->trigger).Find(found.generation_prompt)) {
       format->trigger.reset();
     }

@@ -122,7 +122,7 @@ std::shared_ptr<const AnswerFormat> Format(const std::string& generation_prompt)
   return format;
 }
 
-// Accepts the tokens of a text as the model would write it. Returns what was refused first.
+// Accepts the tokens of a text as the model would write it. Returns the first that may not follow.
 std::string Refused(const LlamaModel& model, AnswerConstraint& constraint,
                     const std::string& text) {
   for (const Token token : TokenizerWithin(model)(text)) {
