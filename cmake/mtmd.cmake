@@ -24,7 +24,7 @@ else()
   set_source_files_properties("${mtmd_dir}/mtmd-audio.cpp" "${mtmd_dir}/mtmd-image.cpp" PROPERTIES
     COMPILE_OPTIONS -O3)
 endif()
-set_target_properties(svc_mtmd PROPERTIES UNITY_BUILD_BATCH_SIZE 12)
+set_target_properties(svc_mtmd PROPERTIES UNITY_BUILD ${SVC_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 12)
 target_link_libraries(svc_mtmd PUBLIC svc_llama)
 
 # llama.cpp's own program for pictures and sounds, with which `npm run bench:media` compares texts. Built

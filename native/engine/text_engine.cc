@@ -106,7 +106,7 @@ class LlamaTextEngine final : public TextEngine {
     submission.scope.owner = ShareIdOf(key_, request.share);
     if (request.own_prefixes) submission.scope.salt = submission.scope.owner;
     submission.reuse_prefix = request.reuse_prefix;
-    if (request.sampling.seed) KeepApart(request.prefix_group, &submission);
+    if (request.sampling.seed) KeepApart(request, &submission);
     submission.adapters = std::move(adapters.value());
     submission.scope.salt = adapters_.Salt(key_, submission.scope.salt, submission.adapters);
     submission.stop = std::move(request.stop);
@@ -169,12 +169,12 @@ class LlamaTextEngine final : public TextEngine {
 
  private:
   // A request with a seed has a prefix of its own, or of its group.
-  void KeepApart(const std::string& group, Submission* submission) const {
-    submission->in_group = submission->reuse_prefix && !group.empty();
+  void KeepApart(const GenerationRequest& request, Submission* submission) const {
+    submission->in_group = request.reuse_prefix && !request.prefix_group.empty();
     submission->reuse_prefix = submission->in_group;
     if (!submission->in_group) return;
-    // Nobody else finds it, now or later.
-    submission->scope.salt = ShareIdOf(key_, "group " + group);
+    // Other requests do not find it, now or later, nor do other clients that name the same group.
+    submission->scope.salt = ShareIdOf(key_, request.share + " group " + request.prefix_group);
     submission->store = false;
   }
   // Tokens of a raw prompt. context_length: as LlamaModel::Tokenize.

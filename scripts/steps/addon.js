@@ -45,7 +45,7 @@ export async function writeCompileCommands() {
   const outputs = [`${folder}/compile_commands.json`];
   await unlessFresh('compile-commands', { ...(await nativeInputs()), outputs }, async () => {
     await requireTools();
-    await configure(folder, '--CDCMAKE_UNITY_BUILD=OFF');
+    await configure(folder, '--CDSVC_UNITY_BUILD=OFF');
   });
   return folder;
 }

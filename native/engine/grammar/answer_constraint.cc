@@ -46,18 +46,22 @@ bool AnswerConstraint::MayBegin(const GrammarTrigger::Match& match) const {
          !parts_.grammar->AllowsText(match.text.substr(0, match.length));
 }
 
-bool AnswerConstraint::Allows(Token token) const { return Allows(token, Spell(token).text); }
+bool AnswerConstraint::MayFollow(Token token, const std::string& text) const {
+  return grammar()->Allows(token) || (unused_ && MayThink(text));
+}
 
-bool AnswerConstraint::Allows(Token token, const std::string& text) const {
-  if (applies_) return grammar()->Allows(token) || (unused_ && MayThink(text));
+bool AnswerConstraint::Allows(Token token) const {
+  const std::string text = Spell(token).text;
+  if (applies_) return MayFollow(token, text);
   const std::optional<GrammarTrigger::Match> begins = Begins(text);
   return !begins || MayBegin(*begins);
 }
 
 bool AnswerConstraint::Accept(Token token) {
   const auto [text, is_control] = Spell(token);
-  if (!Allows(token, text)) return false;
+  if (applies_ && !MayFollow(token, text)) return false;
   const std::optional<GrammarTrigger::Match> begins = Begins(text);
+  if (begins && !MayBegin(*begins)) return false;
   std::string read = text;  // by the trigger
   if (Thinking* const thinking = parts_.thinking.get(); thinking != nullptr) {
     if (const std::optional<Thinking::End> end = thinking->Ends(text)) read = end->text;

@@ -73,7 +73,8 @@ class AnswerConstraint {
   std::optional<GrammarTrigger::Match> Begins(const std::string& text) const;
   bool MayBegin(const GrammarTrigger::Match& match) const;
   bool MayThink(std::string_view text) const;
-  bool Allows(Token token, const std::string& text) const;
+  // REQUIRES: the grammar applies.
+  bool MayFollow(Token token, const std::string& text) const;
   void Follow(Token token);
 
   AnswerConstraintParts parts_;
