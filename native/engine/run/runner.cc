@@ -132,7 +132,7 @@ bool Runner::TakeInbox() {
            (!worker_.held() && loop_->HasWork());
   };
   const bool wants_to_save = loop_->WantsToSave();
-  const Clock::duration idle = loop_->HasManyToSave() ? Clock::duration() : kIdleBeforeSave;
+  const Clock::duration idle = loop_->MayLoseUnsaved() ? Clock::duration() : kIdleBeforeSave;
   may_save_ = wants_to_save && !worker_.WaitUntil(lock, last_step_ + idle, has_work);
   if (!wants_to_save) worker_.Wait(lock, has_work);
   may_fetch_ = std::exchange(store_changed_, false);

@@ -41,9 +41,9 @@ namespace svc {
 // sink.
 class Runner {
  public:
-  // Prefixes are saved to disk once there was no work for so long, unless several texts wait: a
-  // client's next request often follows at once, and would wait for the copy, and compute beside
-  // the thread that writes it.
+  // Prefixes are saved to disk once there was no work for so long, or earlier if they may be lost
+  // (Loop::MayLoseUnsaved). A client's next request often follows at once: it would wait for the
+  // copy, and compute beside the thread that writes it.
   static constexpr std::chrono::milliseconds kIdleBeforeSave{1000};
   // For saving, when it is closed; a piece that is being copied is copied to its end.
   static constexpr std::chrono::milliseconds kSaveTime{2500};
