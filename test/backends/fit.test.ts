@@ -167,7 +167,7 @@ test('experts leave the GPU first, as few as possible, and layers only after all
   assert.equal([many.options.gpu_layers, many.options.cpu_experts], [6, 10]);
   // What is configured stays.
   const chosen = await choose({ cpu_experts: 5 }, room(null), { ...mixture, gpuFree: 100 * MB });
-  assert.equal([chosen.options.gpu_layers, chosen.options.cpu_experts], [8, 5]);
+  assert.equal([chosen.options.gpu_layers, chosen.options.cpu_experts], [7, 5]);
   const fixed = await choose({ gpu_layers: 10 }, room(null), { ...mixture, gpuFree: 140 * MB });
   assert.equal([fixed.options.gpu_layers, fixed.options.cpu_experts], [10, 3]);
   const both = choose({ gpu_layers: 10, cpu_experts: 0 }, room(null), { ...mixture, gpuFree: 50 * MB });

@@ -51,7 +51,7 @@ test('errors name the field, with its place', () => {
     ['{"a": {"tensor_split": []}}', /"models.a.tensor_split" must have a share for each GPU/],
     ['{"a": {"tensor_split": [1, -1]}}', /"models.a.tensor_split.1" must be at least 0/],
     ['{"a": {"tensor_split": [0, 0]}}', /"models.a.tensor_split" must have a share above 0/],
-    ['{"a": {"main_gpu": 0, "tensor_split": [1]}}', /^1:44: "models.a.tensor_split" cannot be combined with main_gpu$/],
+    ['{"a": {"main_gpu": 0, "tensor_split": [1]}}', /^1:50: "models.a.tensor_split" cannot be combined with main_gpu$/],
     ['{"a": {"cpu_experts": "some"}}', /"models.a.cpu_experts" must be a number of layers, or "all"/],
     ['{"a": {"cpu_experts": -1}}', /"models.a.cpu_experts" must be at least 0/],
     ['{"a": {"reasoning": "much"}}', /"models.a.reasoning" must be one of none, minimal/],
@@ -108,7 +108,7 @@ test('a setting below a name with dots is found', () => {
 test('one GPU, or shares of all: the nearer choice replaces the farther one', () => {
   assert.match(
     problemOf('{"engine": {\n"main_gpu": "CUDA0", "tensor_split": [1]}}'),
-    /^2:39: "engine.tensor_split" cannot be combined with main_gpu$/,
+    /^2:38: "engine.tensor_split" cannot be combined with main_gpu$/,
   );
   const engine = { main_gpu: 0, cpu_experts: 'all', gpu_layers: 3 } as const;
   assert.equal(loadSettingsOf({}, engine), { gpu_layers: 3, main_gpu: '0', cpu_experts: 10_000, draft: null });
