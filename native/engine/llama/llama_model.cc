@@ -11,8 +11,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "engine/base/mapped_pages.h"
 #include "engine/llama/log_capture.h"
-#include "engine/llama/mapped_pages.h"
 #include "engine/llama/placement.h"
 #include "llama-ext.h"
 #ifdef SVC_KERNELS
