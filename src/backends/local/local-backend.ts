@@ -3,14 +3,14 @@
  *
  *   generate, embed, rerank, tokenize ──► answers ──► pool (an engine per file and load settings) ──► supervisor ──► engine process
  */
-import type { CacheType, EngineRequest, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
+import type { EngineRequest, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
 import { hostMemory, type HostMemory } from '../../engine/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { CONTROL_CALLER, shareOf } from '../../protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../../protocol/embed.ts';
 import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
-import type { RequestSettings } from '../../protocol/model/settings.ts';
+import type { LoadDefaults, RequestSettings } from '../../protocol/model/settings.ts';
 import { given } from '../../protocol/given.ts';
 import {
   foundBy,
@@ -41,7 +41,7 @@ import { engineModelOf, type EngineModel } from './engine-model.ts';
 import { EstimateCache } from './estimate-cache.ts';
 import { totalOf } from './fit.ts';
 import { adapterFilesOf, tried, withAdapters } from './lora.ts';
-import { cacheTypeOf, loadedHealth } from './loaded-health.ts';
+import { cacheTypeOf, loadedHealth, placementOf } from './loaded-health.ts';
 import { Pool } from './pool.ts';
 import { checkDimensions, toEngineRequest, toEngineText, withoutNeedlessWishes, withSettings } from './request.ts';
 import { Residency } from './residency.ts';
@@ -55,13 +55,9 @@ const LOAD_PROGRESS_MS = 100;
 const DEVICES_FRESH_MS = 5_000;
 
 /** The config's `engine` section. */
-export interface EngineSettings {
-  readonly context_length?: number;
+export interface EngineSettings extends LoadDefaults {
   readonly threads?: number;
   readonly prompt_threads?: number;
-  readonly gpu_layers?: number;
-  readonly cache_type?: CacheType;
-  readonly draft_model?: string | null;
   readonly max_sequences?: number;
   readonly stall_timeout_seconds: number;
   readonly queue_limit: number;
@@ -469,6 +465,7 @@ export class LocalBackend implements Backend {
         context_length: info.context_length,
         cache_type: cacheTypeOf(engine),
         memory_bytes: engine.held === null ? null : totalOf(engine.held),
+        placement: placementOf(engine),
         active: this.#pool.queueOf(engine).active,
         expires_at: this.#pool.expiresAt(engine),
       },
