@@ -90,9 +90,11 @@ async function besideStreams(
     }),
   );
   try {
+    // Before: pictures take so long to make that this program would read the streams late.
+    const questions = Array.from({ length: 8 }, question);
     await Promise.race([allBegun, Promise.all(streams)]);
     const from = performance.now();
-    const answers = await settled(Array.from({ length: 8 }, () => ask(server, question())));
+    const answers = await settled(questions.map((each) => ask(server, each)));
     const until = performance.now();
     // The gap in which the questions arrived counts, too.
     const gaps = times.map((pieces) => longestGap(pieces.filter((at) => at <= until)));
