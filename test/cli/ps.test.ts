@@ -45,6 +45,7 @@ test('lists each model with its process, device and load', async ({ home }) => {
     'tokens_per_second',
     'steps',
     'device',
+    'placement',
     'expires_at',
   ]);
   assert.is(model['id'], 'builtin');
