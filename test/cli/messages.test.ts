@@ -79,7 +79,7 @@ test('config show has words where nothing is set', async ({ run }) => {
   assert.match(stdout, /^engine\.threads +\(automatic\)$/m);
   assert.match(stdout, /^engine\.draft_model +\(none\)$/m);
   const shown = stdout.match(/^\S+(?= +\(automatic\)$)/gm) ?? [];
-  assert.is(shown.length, 10);
+  assert.is(shown.length, 13);
   for (const name of shown) assert.ok(settingNames().includes(name), name);
 });
 

@@ -47,8 +47,8 @@ AnswerStream::AnswerStream(std::shared_ptr<const AnswerFormat> format)
     literals_.push_back(literal);
     marks_[static_cast<unsigned char>(literal.front())] = true;
   });
-  std::ranges::sort(literals_);
-  literals_.erase(std::ranges::unique(literals_).begin(), literals_.end());
+  std::sort(literals_.begin(), literals_.end());
+  literals_.erase(std::unique(literals_.begin(), literals_.end()), literals_.end());
   // Parsers trim white space around tags.
   for (const char space : kSpace) marks_[static_cast<unsigned char>(space)] = true;
   if (!format_->parser->is_continuation) return;
