@@ -16,7 +16,7 @@ std::string Repeat(const std::string& part, std::size_t count) {
   return text;
 }
 
-// Reads a text as a strict parser does, up to its first mistake, and tells how deep it got.
+// A strict parser that stops at the first error. deepest(): the depth that it reached.
 class Parser {
  public:
   explicit Parser(const std::string& text) : text_(text) { Value(); }

@@ -86,7 +86,7 @@ TEST(PiecesHaveTheTagOfTheWhole) {
   EXPECT(SipHasher(kKey).Finish() == kTags[0]);
 }
 
-// Of the length only eight bits are part of the tag.
+// The tag includes only the lowest eight bits of the length.
 TEST(AlsoZerosOfDifferentLengthsDiffer) {
   std::set<SipTag> tags;
   for (std::size_t size = 0; size < 1000; ++size) tags.insert(SipHash128(kKey, Bytes(size)));

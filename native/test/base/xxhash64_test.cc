@@ -43,7 +43,7 @@ TEST(TheValuesOfTheReferenceAreFound) {
   EXPECT_EQ(XxHash64({}), 0xEF46DB3751D8E999U);
 }
 
-// Each hash is the seed of the next one, so the last one tells of all. Computed with libxxhash
+// Each hash is the seed of the next one, so the last one depends on all. Computed with libxxhash
 // 0.8.3.
 TEST(AllShortLengthsAreHashedAsByTheReference) {
   const Bytes bytes = TestBytes(256);

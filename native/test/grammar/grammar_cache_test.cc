@@ -1,4 +1,4 @@
-// The cache of compiled grammars: what it keeps, what it forgets, and what counts as alive.
+// The cache of compiled grammars: hits, eviction, and the limit of the memory in use.
 #include "engine/grammar/grammar_cache.h"
 
 #include <memory>

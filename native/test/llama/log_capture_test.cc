@@ -1,5 +1,5 @@
-// Log lines as libllama sends them, cut anywhere: what reaches the sink, what is captured as the
-// reason of a failure, and what is demoted once a batch is aborted.
+// Log lines as libllama sends them, cut anywhere: which reach the sink, which are captured as the
+// reason of a failure, and which get a lower level after a batch was aborted.
 #include "engine/llama/log_capture.h"
 
 #include <random>

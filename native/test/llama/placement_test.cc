@@ -19,7 +19,7 @@ struct Card {
 
 const Card& CardOf(ggml_backend_dev_t device) { return *static_cast<const Card*>(device->context); }
 
-// A machine's devices, which report what they are and compute nothing.
+// The devices of a machine: they have a type and a name, and compute nothing.
 class Machine {
  public:
   explicit Machine(std::initializer_list<Card> cards) : cards_(cards) {

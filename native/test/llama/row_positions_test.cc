@@ -49,7 +49,7 @@ Text RandomText(std::mt19937& random) {
   return text;
 }
 
-// Notes the rows from `begin` on, and checks what is next after each.
+// Adds the rows from `begin` on, and checks the next index after each.
 void Compute(RowPositions& rows, SequenceId id, const Text& text, std::uint32_t begin) {
   for (std::uint32_t index = begin; index < text.size(); ++index) {
     const MediaRows* picture = MediaAt(text.pictures, index);

@@ -1,5 +1,5 @@
-// Answers in formats made by hand, cut anywhere: what is read is what was written, as early as it
-// is known, and never taken back.
+// Answers in hand-made formats, cut anywhere: the parts add up to the answer, each comes as soon as
+// it is certain, and none is changed later.
 #include "engine/llama/chat/answer_stream.h"
 
 #include <functional>

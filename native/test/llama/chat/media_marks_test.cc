@@ -1,5 +1,5 @@
-// Marks of pictures and sounds: random messages are marked and taken apart again, whatever stands
-// around them; what a template leaves out, repeats or cuts is refused.
+// Marks of pictures and sounds: random messages are marked and split again. Prompts in which a
+// template left out, repeated or cut a mark are refused.
 #include "engine/llama/chat/media_marks.h"
 
 #include <algorithm>

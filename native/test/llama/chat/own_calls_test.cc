@@ -1,5 +1,5 @@
-// Calls as templates write them into a prompt: found in it whatever stands around them, and only if
-// they are read back as they were.
+// Calls as a template writes them into a prompt: they are found with any text around them, but only
+// if the parser reads the same calls from them.
 #include "engine/llama/chat/own_calls.h"
 
 #include <fstream>

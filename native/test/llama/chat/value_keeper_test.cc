@@ -1,5 +1,4 @@
-// Values of templates, made by hand: which are held and when they are freed, how deep they are
-// nested, and what they weigh.
+// Hand-made values of templates: which are kept, when they are freed, their depth and their size.
 #include "engine/llama/chat/value_keeper.h"
 
 #include <algorithm>
