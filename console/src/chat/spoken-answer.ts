@@ -13,12 +13,9 @@ const SENTENCES = /^[\s\S]*[.!?:](?=\s|$)|^[\s\S]*\n/;
 export class SpokenAnswer {
   #at = 0;
   #lastMs = -Infinity;
-  #hasEnded = false;
 
-  /** Takes a state of the turn; they come in order. The last one may come again, and is heard once. */
+  /** Takes a state of the turn; they come in order. */
   heard(turn: AssistantTurn): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = turn.state === 'failed' || turn.state === 'stopped' || turn.state === 'done';
     if (turn.state === 'failed') announce(`The answer failed: ${turn.failure?.message ?? ''}`);
     else if (turn.state === 'stopped') announce('Answer stopped');
     else if (turn.state === 'done') this.#say(turn.text.slice(this.#at), turn);
