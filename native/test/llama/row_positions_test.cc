@@ -109,7 +109,7 @@ TEST(RowsAreWhereAWalkOverTheTextFindsThem) {
     EXPECT(rows.Load(2, saved, loaded));
     ExpectRows(rows, 2, text, loaded);
     EXPECT_EQ(rows.SizeOf(2, text.size()), rows.SizeOf(1, loaded));
-    EXPECT(rows.Load(2, saved, end));  // what it has already stays
+    EXPECT(rows.Load(2, saved, end));  // adds only what is missing
     ExpectRows(rows, 2, text, end);
     rows.Cut(2, -1);
     EXPECT_EQ(rows.SizeOf(2, text.size()), 0U);

@@ -25,7 +25,7 @@ TokenSet SetOf(std::size_t vocabulary, const std::vector<Token>& tokens) {
 
 Ranking Rank(const Logits& logits, const TokenSet* allowed, std::size_t count,
              std::vector<RankedToken>* ranked) {
-  ranked->assign(3, {.token = 99, .logit = 99});  // what was there is replaced
+  ranked->assign(3, {.token = 99, .logit = 99});  // the old content is replaced
   return LargestLogits(logits, allowed, count, ranked);
 }
 

@@ -270,7 +270,7 @@ async function withSmallerCache(
   }
 }
 
-/** null: it does not fit whatever is moved to the host, or where things go is configured. */
+/** null: it does not fit even with everything on the host, or the config sets what goes where. */
 async function withLessOnGpu(
   plan: LengthPlan,
   { gpu_layers, cpu_experts }: NativeLoadOptions,

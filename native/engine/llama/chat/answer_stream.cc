@@ -119,8 +119,8 @@ void AnswerStream::Parse(bool last, GenerationOutput* output) {
 // but is more than the white space that parsers trim around one.
 void AnswerStream::AddHeldBack(common_chat_msg* message) const {
   if (!message->tool_calls.empty()) return;
-  std::string& part = message->content.empty() ? message->reasoning_content : message->content;
-  std::string& open = part.empty() ? message->content : part;
+  const bool is_reasoning = message->content.empty() && !message->reasoning_content.empty();
+  std::string& open = is_reasoning ? message->reasoning_content : message->content;
   if (!open.empty() && text_.ends_with(open)) return;
   const std::string_view text = text_;
   for (std::size_t held = std::min(text.size(), kLongestTag); held > 0; --held) {
