@@ -15,6 +15,8 @@ import { Daemon } from '../../src/daemon/daemon.ts';
 import type { LocalEngines } from '../../src/daemon/models/local-engines.ts';
 import { Lifecycle } from '../../src/daemon/lifecycle.ts';
 import { CloudProviders } from '../../src/daemon/providers.ts';
+import { builtinModelPath } from '../../src/models/store/builtin.ts';
+import { ModelStore } from '../../src/models/store/store.ts';
 import { LogFile } from '../../src/log/log-file.ts';
 import { createLogger, StderrLog, Tee } from '../../src/log/log.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
@@ -130,7 +132,11 @@ async function main(): Promise<number> {
       find: () => Promise.resolve(TINY),
       setDefault: () => Promise.resolve(),
     },
-    installed: { remove: () => Promise.resolve() },
+    installed: new ModelStore({ dir: paths.modelsDir, builtinPath: builtinModelPath() }),
+    quantizer: () => {
+      throw new SvcError('ENGINE_UNAVAILABLE', 'nothing is quantised here');
+    },
+    surroundings: { platform: process.platform, home: paths.dataDir, variable: () => undefined },
     local,
     backends,
     providers,
