@@ -163,19 +163,15 @@ export class Daemon implements Services {
       }),
     });
     router.observe((outcome) => this.#answered(outcome));
+    const reload = (): void => void this.reload();
     this.shelf = new Shelf({
       ...parts,
       models: async () => await this.models(),
       unload: async (model) => await this.unload(model),
       devices: () => parts.local.devices(),
-      reload: () => void this.reload(),
+      reload,
     });
-    this.work = new ModelWork({
-      ...parts,
-      ending: this.#ending.signal,
-      isDraining: () => router.draining,
-      reload: () => void this.reload(),
-    });
+    this.work = new ModelWork({ ...parts, ending: this.#ending.signal, reload });
     this.#http = createListener({ services: this, control: false });
     this.#ollama = config.ollama.listen === null ? null : createListener({ services: this, control: false });
     this.#control = createListener({ services: this, control: true });

@@ -11,7 +11,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { Backend } from '../../src/backends/backend.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { resolvePaths } from '../../src/home/paths.ts';
-import { Daemon } from '../../src/daemon/daemon.ts';
+import { Daemon, type DaemonParts } from '../../src/daemon/daemon.ts';
 import type { LocalEngines } from '../../src/daemon/models/local-engines.ts';
 import { Lifecycle } from '../../src/daemon/lifecycle.ts';
 import { CloudProviders } from '../../src/daemon/providers.ts';
@@ -98,6 +98,16 @@ const local: LocalEngines = {
   },
 };
 
+const NO_WORK: Pick<DaemonParts, 'quantizer' | 'surroundings' | 'pull'> = {
+  quantizer: () => {
+    throw new SvcError('ENGINE_UNAVAILABLE', 'nothing is quantised here');
+  },
+  surroundings: { platform: process.platform, home: resolvePaths().dataDir, variable: () => undefined },
+  pull: () => {
+    throw new SvcError('DOWNLOAD_FAILED', 'nothing is pulled here');
+  },
+};
+
 async function main(): Promise<number> {
   const paths = resolvePaths();
   const config = loadConfig(paths);
@@ -133,10 +143,7 @@ async function main(): Promise<number> {
       setDefault: () => Promise.resolve(),
     },
     installed: new ModelStore({ dir: paths.modelsDir, builtinPath: builtinModelPath() }),
-    quantizer: () => {
-      throw new SvcError('ENGINE_UNAVAILABLE', 'nothing is quantised here');
-    },
-    surroundings: { platform: process.platform, home: paths.dataDir, variable: () => undefined },
+    ...NO_WORK,
     local,
     backends,
     providers,
@@ -151,9 +158,6 @@ async function main(): Promise<number> {
     fileTroubles: () => [],
     onPrefixBytes: () => undefined,
     onModelNames: () => undefined,
-    pull: () => {
-      throw new SvcError('DOWNLOAD_FAILED', 'nothing is pulled here');
-    },
   });
   obey(daemon);
   try {

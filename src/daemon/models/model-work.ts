@@ -29,7 +29,7 @@ export interface ModelWorkOptions {
   readonly surroundings: Surroundings;
   /** Aborted when the daemon stops. */
   readonly ending: AbortSignal;
-  isDraining(): boolean;
+  readonly router: { readonly draining: boolean };
   /** Reads the config again. Throws CONFIG_INVALID. */
   reload(): void;
 }
@@ -61,27 +61,22 @@ export class ModelWork implements LongWork {
   import({ models }: ImportWishes, signal: AbortSignal): AsyncIterable<ImportEvent> {
     const { paths, installed, surroundings, reload } = this.#options;
     return this.#alone('import', signal, async (emit: (event: ImportEvent) => void, left) => {
-      let isConfigChanged = false;
-      try {
-        const record = await importModels({
-          programs: PROGRAMS,
-          surroundings,
-          refusal,
-          isDry: models === undefined,
-          ...given({ sources: models }),
-          registry: installed.registry,
-          names: modelNamesIn(loadConfig(paths).models),
-          setName: async (name, settings) => {
-            await changeConfig(paths, [{ path: ['models', name], value: settings }]);
-            isConfigChanged = true;
-          },
-          emit,
-          signal: left,
-        });
-        emit({ type: 'finished', ...record });
-      } finally {
-        if (isConfigChanged) reload();
-      }
+      const record = await importModels({
+        programs: PROGRAMS,
+        surroundings,
+        refusal,
+        isDry: models === undefined,
+        ...given({ sources: models }),
+        registry: installed.registry,
+        names: modelNamesIn(loadConfig(paths).models),
+        setName: async (name, settings) => {
+          await changeConfig(paths, [{ path: ['models', name], value: settings }]);
+          reload();
+        },
+        emit,
+        signal: left,
+      });
+      emit({ type: 'finished', ...record });
     });
   }
 
@@ -91,8 +86,8 @@ export class ModelWork implements LongWork {
     signal: AbortSignal,
     work: (emit: (event: Event) => void, signal: AbortSignal) => Promise<void>,
   ): AsyncGenerator<Event, void, undefined> {
-    const { ending, isDraining } = this.#options;
-    if (isDraining()) {
+    const { ending, router } = this.#options;
+    if (router.draining) {
       throw new SvcError('NOT_READY', `svc is draining and no longer ${KINDS[kind]}`, { retryAfterSeconds: 1 });
     }
     if (this.#running.has(kind)) {

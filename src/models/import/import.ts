@@ -83,10 +83,14 @@ function chosen(found: readonly Found[], sources: readonly string[]): Found[] {
   const known = new Set(found.map(({ source }) => source));
   const missing = sources.find((source) => !known.has(source));
   if (missing === undefined) return found.filter(({ source }) => sources.includes(source));
-  throw new SvcError('MODEL_NOT_FOUND', `no program on this machine has the model ${JSON.stringify(missing)}`, {
-    hint: 'list the models with `svc model import --dry-run`, or with an import without `models`, and name their `source`',
-    param: 'models',
-  });
+  throw new SvcError(
+    'MODEL_NOT_FOUND',
+    `no program on this machine has the model ${JSON.stringify(missing.slice(0, 200))}`,
+    {
+      hint: 'list the models with `svc model import --dry-run`, or with an import without `models`, and name their `source`',
+      param: 'models',
+    },
+  );
 }
 
 class Import {
@@ -126,7 +130,9 @@ class Import {
       };
       const made = await this.#guarded(each.model, () => this.#take(each, isDry, onProgress));
       if (made !== undefined) models.push(made);
-      if (each.presentAs === null) before += sum(each);
+      if (each.presentAs !== null) continue;
+      before += sum(each);
+      if (!isDry) report(before, true);
     }
     return models;
   }

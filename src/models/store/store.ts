@@ -15,7 +15,7 @@ import { isAbsolute, resolve } from 'node:path';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
-import type { VerifyEvent, VerifyResult } from '../../protocol/model/verify.ts';
+import type { VerifyResult } from '../../protocol/model/verify.ts';
 import { triedFields, type TriedCapability, type ModelRecord } from '../../protocol/records.ts';
 import { Adapters } from './adapters.ts';
 import {
@@ -41,7 +41,7 @@ import { entryOf, factsOf, recordOf, unknownFile } from './record.ts';
 import { cannotWrite, RegistryFile, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
 import { StorePaths } from './store-paths.ts';
 import { keyOfFindings, TriedCapabilities, type TriedPlace } from './tried.ts';
-import { isDamaged, mendingOf, Verification, weightsOf } from './verify.ts';
+import { isDamaged, mendingOf, Verification, weightsOf, type OnVerified } from './verify.ts';
 
 export interface ModelStoreOptions {
   /** Created when the first model is added. */
@@ -215,11 +215,7 @@ export class ModelStore {
    * @param name absent: all models; then leftovers in the store are deleted, too
    * @throws SvcError MODEL_NOT_FOUND, CANNOT_WRITE; INVALID_REQUEST for a file that was not added; `signal.reason`
    */
-  async verify(
-    name: string | undefined,
-    emit: (event: VerifyEvent) => void,
-    signal?: AbortSignal,
-  ): Promise<VerifyResult> {
+  async verify(name: string | undefined, emit: OnVerified, signal?: AbortSignal): Promise<VerifyResult> {
     const registry = await this.#registry.read();
     const id = name === undefined ? undefined : this.#idOfAdded(name, registry);
     const chosen = id === undefined ? registry.models : registry.models.filter((entry) => entry.id === id);

@@ -42,10 +42,12 @@ interface Finding {
   readonly version: string;
 }
 
+export type OnVerified = (event: VerifyEvent) => void;
+
 export interface VerificationOptions {
   readonly registry: RegistryFile;
   readonly paths: StorePaths;
-  readonly emit: (event: VerifyEvent) => void;
+  readonly emit: OnVerified;
   /** Aborting ends the reading; nothing is written then. */
   readonly signal?: AbortSignal | undefined;
 }
