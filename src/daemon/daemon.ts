@@ -70,7 +70,7 @@ import { FailureLog } from './request-log.ts';
 import type { ServiceManager } from './service-manager.ts';
 import type { Services } from './services.ts';
 
-export interface DaemonParts extends Pick<ModelWorkOptions, 'quantizer' | 'surroundings'> {
+export interface DaemonParts extends Pick<ModelWorkOptions, 'installed' | 'quantizer' | 'surroundings'> {
   readonly mode: DaemonFile['mode'];
   readonly paths: Paths;
   readonly config: Config;
@@ -81,8 +81,6 @@ export interface DaemonParts extends Pick<ModelWorkOptions, 'quantizer' | 'surro
   readonly inherited?: InheritedSockets;
   readonly serviceManager?: ServiceManager;
   readonly store: Store & ShelfOptions['store'];
-  /** The installed models, without the names that the config gives them. */
-  readonly installed: ModelWorkOptions['installed'];
   readonly local: LocalEngines;
   readonly backends: ReadonlyMap<string, Backend>;
   readonly providers: CloudProviders;
@@ -163,15 +161,14 @@ export class Daemon implements Services {
       }),
     });
     router.observe((outcome) => this.#answered(outcome));
-    const reload = (): void => void this.reload();
     this.shelf = new Shelf({
       ...parts,
       models: async () => await this.models(),
       unload: async (model) => await this.unload(model),
       devices: () => parts.local.devices(),
-      reload,
+      reload: () => void this.reload(),
     });
-    this.work = new ModelWork({ ...parts, ending: this.#ending.signal, reload });
+    this.work = new ModelWork({ ...parts, ending: this.#ending.signal, reload: () => void this.reload() });
     this.#http = createListener({ services: this, control: false });
     this.#ollama = config.ollama.listen === null ? null : createListener({ services: this, control: false });
     this.#control = createListener({ services: this, control: true });

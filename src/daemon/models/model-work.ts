@@ -23,6 +23,7 @@ import type { LongWork } from '../services.ts';
 
 export interface ModelWorkOptions {
   readonly paths: Pick<Paths, 'configFile'>;
+  /** The installed models, without the names that the config gives them. */
   readonly installed: ModelStore;
   readonly quantizer: Quantizer;
   /** Decide where other programs have their models. */

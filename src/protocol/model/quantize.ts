@@ -12,6 +12,16 @@ export interface QuantizeWishes {
   readonly allow_requantize?: boolean;
 }
 
+/** Types that a page offers, of all that can be made; what each is good for. */
+export const COMMON_TYPES = {
+  Q8_0: 'half the size of F16, nearly the same answers',
+  Q6_K: 'a little smaller',
+  Q5_K_M: 'smaller, little loss',
+  Q4_K_M: 'a good compromise, a third of the size',
+  IQ4_XS: 'a little smaller than Q4_K_M',
+  Q3_K_M: 'for a lack of memory, with a loss',
+} as const;
+
 export type QuantizeEvent =
   | {
       readonly type: 'planned';
