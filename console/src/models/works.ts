@@ -124,7 +124,6 @@ async function run(
     const ended = works.value.find((each) => each.title === title);
     if (ended?.state === 'running') throw ApiError.cutOff();
     announce(`${title}: ${ended?.result ?? ''}`);
-    installedChanges.value += 1;
     await readModels();
   } catch (thrown) {
     const error = ApiError.from(thrown);
@@ -133,6 +132,7 @@ async function run(
     announce(error.isCancelled ? `${title}: cancelled` : `${title} failed: ${error.message}`);
   } finally {
     running.delete(title);
+    installedChanges.value += 1;
   }
 }
 
