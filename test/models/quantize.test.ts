@@ -12,7 +12,7 @@ import { inspectGguf, readGgufHeader } from '../../src/models/gguf/gguf.ts';
 import { quantizeModel, QUANTIZE_TYPES, type Quantizer } from '../../src/models/store/quantize.ts';
 import { ModelStore } from '../../src/models/store/store.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
-import type { QuantizeEvent } from '../../src/protocol/model/quantize.ts';
+import { COMMON_TYPES, type QuantizeEvent } from '../../src/protocol/model/quantize.ts';
 import type { ModelRecord } from '../../src/protocol/records.ts';
 import { rejection } from '../support/errors.ts';
 import { splitGguf } from '../support/split-gguf.ts';
@@ -111,7 +111,11 @@ test('a model that is quantised already needs explicit consent; its own type is 
     /quantised already \(Q4_0\)/,
   );
   assert.match(refused.hint ?? '', /--allow-requantize/);
-  await rejection(() => quantize({ model, type: 'Q4_0', allow_requantize: true }), 'INVALID_REQUEST', /is Q4_0 already/);
+  await rejection(
+    () => quantize({ model, type: 'Q4_0', allow_requantize: true }),
+    'INVALID_REQUEST',
+    /is Q4_0 already/,
+  );
   assert.equal(await blobs(), []);
   const made = await quantize({ model, type: 'Q8_0', allow_requantize: true });
   assert.is(made.id, 'tiny-qwen2-q8_0');
@@ -129,6 +133,13 @@ test('an unknown type is refused with the list of types; types that need an impo
     /needs an importance matrix/,
   );
   assert.match(hint ?? '', /IQ4_XS/);
+});
+
+test('the types that a page offers can be made', () => {
+  assert.equal(
+    Object.keys(COMMON_TYPES).filter((type) => !QUANTIZE_TYPES.has(type)),
+    [],
+  );
 });
 
 test('types of every kind can be made', async ({ dir }) => {
