@@ -332,14 +332,13 @@ test('no path, name or text of these requests is in the log', ({ daemon, user })
 });
 
 test('a daemon that stops ends the work, tells its client, and keeps nothing of it', async (context) => {
-  const { begin, daemon } = context;
+  const { post, daemon } = context;
   const before = blobsOf(context);
   const held = holdNextChild(daemon.pid, { skip: 1 });
-  const answer = await begin(runtimeQuantize, { model: 'gemma', type: 'Q5_K_M', name: 'stopped' });
+  const answer = post(runtimeQuantize, { model: 'gemma', type: 'Q5_K_M', name: 'stopped' });
   const child = await held;
   daemon.kill('SIGTERM');
-  const events = await firstLines<QuantizeEvent | ErrorEvent>(answer, ({ type }) => type === 'error');
-  const last = events.at(-1);
+  const last = linesOf<QuantizeEvent | ErrorEvent>(await answer).at(-1);
   assert.ok(last?.type === 'error' && last.error.code === 'NOT_READY');
   assert.is((await daemon.exit).code, 0);
   assert.equal(blobsOf(context), before);

@@ -145,7 +145,10 @@ function checkSource(source: ModelRecord, tensors: readonly GgufTensor[], type: 
   throw new SvcError(
     'INVALID_REQUEST',
     `${source.id} is quantised already (${source.quantization ?? 'several types'}): ${type} would lose quality twice`,
-    { hint: 'use the original model in F16 or BF16, or allow it: --allow-requantize, over HTTP allow_requantize', param: 'model' },
+    {
+      hint: 'use the original model in F16 or BF16, or allow it: --allow-requantize, over HTTP allow_requantize',
+      param: 'model',
+    },
   );
 }
 

@@ -56,7 +56,12 @@ function nothingOf(program: Program, { folders }: ImportRecord): SvcError {
 
 function describe({ models, refused, dry_run: isDry }: ImportRecord): string {
   const count = (state: ImportedModel['state']): number => models.filter((model) => model.state === state).length;
-  const rows = models.map((model) => [model.id, bytes(model.size_bytes), PROGRAM_TITLES[model.program], stateOf(model)]);
+  const rows = models.map((model) => [
+    model.id,
+    bytes(model.size_bytes),
+    PROGRAM_TITLES[model.program],
+    stateOf(model),
+  ]);
   const shown = rows.length === 0 ? [] : [table([['MODEL', 'SIZE', 'FROM', 'STATE'], ...rows], out.tableColumns), ''];
   const made = isDry
     ? `${String(count('planned'))} to register`
