@@ -147,6 +147,7 @@ TEST(EscapesStandForOneCharacter) {
   EXPECT_EQ(Root(R"("\u123)"), "line 1, column 11: expected 4 hexadecimal digits");
   EXPECT_EQ(Root(R"("\U0001F60")"), "line 1, column 11: expected 8 hexadecimal digits");
   EXPECT_EQ(Root(R"("\x-1")"), "line 1, column 11: expected 2 hexadecimal digits");
+  EXPECT_EQ(Root(R"("\U00110000")"), "line 1, column 11: the code point is above 10FFFF");
   EXPECT_EQ(Root(R"("\UFFFFFFFF")"), "line 1, column 11: the code point is above 10FFFF");
 }
 
