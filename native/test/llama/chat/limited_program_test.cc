@@ -305,10 +305,13 @@ TEST(ValuesThatATemplateMakesOrChangesAreKept) {
            "{% set b = [] %}{% set a = (item, b) %}{% set _ = b.append(a) %}",
            "{% set b = [] %}{% set a = [item] + [b] %}{% set _ = b.append(a) %}",
            "{% for i in [1] %}{% set loop.x = item %}{% set loop.y = loop %}{% endfor %}",
+           "{% set given.x = item %}{% set given.y = given %}",
        }) {
     value item = List({});
     const std::weak_ptr<jinja::value_t> seen = item;
-    EXPECT_EQ(LimitedWithin(WorkLimit::kMaxCpuSeconds, text, Variables({{"item", item}})), "");
+    EXPECT_EQ(LimitedWithin(WorkLimit::kMaxCpuSeconds, text,
+                            Variables({{"item", item}, {"given", Variables({})}})),
+              "");
     item = nullptr;
     if (!seen.expired()) test::Fail(__FILE__, __LINE__, std::string(text) + " leaks");
   }
