@@ -22,8 +22,9 @@ namespace {
 #ifdef __linux__
 
 constexpr std::uint64_t kBytes = std::uint64_t{64} << 20U;
-// What the rest of the process may take or free meanwhile. The kernel counts some pages late.
-constexpr std::uint64_t kNoise = std::uint64_t{8} << 20U;
+// What the rest of the process may take or free meanwhile. The kernel counts some pages late, and
+// a sanitizer has notes on each mapping.
+constexpr std::uint64_t kNoise = std::uint64_t{16} << 20U;
 
 // Growth of PrivateBytes() by a mapping once all its bytes are touched, and by what stays when it
 // is gone.

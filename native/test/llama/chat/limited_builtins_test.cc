@@ -248,15 +248,18 @@ TEST(NamedArgumentsAreNoValues) {
          std::string::npos);
   EXPECT_EQ(Limited("{% set a = [] %}{% set _ = a.append(1) %}{{ a | string }}"), "[1]");
   EXPECT_EQ(Limited("{% set x = missing | default(k=1) %}{{ x is defined }}"), "False");
+  // Threads without a limit are as they were.
+  EXPECT_EQ(Rendered("{% set a = [] %}{% set _ = a.append(k=1) %}{{ a | length }}"), "1");
 }
 
 // The containers that they get and make are kept until the end of the rendering.
 TEST(WhatTheyGetAndMakeIsFreedAlthoughItContainsItself) {
   LimitBuiltins();
-  for (const char* text : {"{% set _ = a.append(a) %}",
-                           "{% set n = namespace(x=a) %}"
-                           "{% set _ = a.append(n) %}",
-                           "{% set i = {'k': a}.items() | list %}{% set _ = a.append(i) %}"}) {
+  for (const char* text :
+       {"{% set _ = a.append(a) %}", "{% set n = namespace(x=a) %}{% set n.y = n %}",
+        "{% set n = namespace(x=a) %}"
+        "{% set _ = a.append(n) %}",
+        "{% set i = {'k': a}.items() | list %}{% set _ = a.append(i) %}"}) {
     value list = List({});
     const std::weak_ptr<jinja::value_t> seen = list;
     EXPECT_EQ(Limited(text, Dictionary({{"a", list}})), "");
