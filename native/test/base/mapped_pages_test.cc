@@ -107,6 +107,24 @@ TEST(AllOfSeveralMappingsLeave) {
   for (const Mapping* each : {&first, &second, &other}) EXPECT_EQ(each->Resident(), 0U);
 }
 
+// A device's pages need not come back, and no path leads to a memfd: a driver may have made both.
+TEST(MappingsOfDevicesAndNamelessFilesStay) {
+  const Mapping device("/dev/zero", PROT_READ, MAP_SHARED);
+  const int file = memfd_create("a", MFD_CLOEXEC);
+  REQUIRE(file >= 0);
+  REQUIRE(ftruncate(file, kBytes) == 0);
+  const Mapping nameless("/proc/self/fd/" + std::to_string(file), PROT_READ, MAP_SHARED);
+  close(file);
+  for (const Mapping* each : {&device, &nameless}) {
+    REQUIRE(each->data() != nullptr);
+    (void)each->Sum();
+    const std::uint64_t before = each->Resident();
+    EXPECT(before > 0);
+    ForgetMappedPages();
+    EXPECT_EQ(each->Resident(), before);
+  }
+}
+
 // Code, its data, and whatever the process writes.
 TEST(OtherMappingsStay) {
   const test::Folder folder;
