@@ -7,8 +7,9 @@
 //   runner      step ········ step ········ step
 //   projector        part          part
 //
-// A part of a picture takes about as long as a step (kMediaShare): the projector chooses its
-// operations accordingly.
+// A part of a picture takes half as long as the step before, and at least what is left of the
+// inter-token target (part_ms): the projector chooses its operations accordingly. Prompts have half
+// of that target meanwhile (Loop::Plan).
 #pragma once
 
 #include <atomic>

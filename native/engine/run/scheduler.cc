@@ -9,11 +9,6 @@ namespace {
 
 std::uint32_t RoundDown(std::uint32_t rows, std::uint32_t group) { return rows - rows % group; }
 
-std::uint32_t CountDecoding(std::span<const Demand> demands) {
-  return static_cast<std::uint32_t>(
-      std::ranges::count_if(demands, [](const Demand& d) { return d.rows == 1; }));
-}
-
 // Milliseconds that the lane may compute between two steps that take `step_ms` each.
 double LaneTurnMs(double step_ms, const StepTargets& targets) {
   const double fair = std::min(kLaneShare * step_ms, kLongestWaitMs) / targets.turns;
@@ -102,6 +97,11 @@ StepLimits LimitsFor(const CostModel& cost, const StepRecord& record, const Step
   }
   limits.prompt_rows = std::min(limits.prompt_rows, yield.prompt_rows);
   return limits;
+}
+
+std::uint32_t CountDecoding(std::span<const Demand> demands) {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(demands, [](const Demand& d) { return d.rows == 1; }));
 }
 
 std::vector<Share> PlanStep(std::span<const Demand> demands, const StepLimits& limits) {
