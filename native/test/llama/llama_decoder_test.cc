@@ -1,4 +1,4 @@
-// The decoder's contract with each kind of memory: sequences, cells, states, and a cache that grows.
+// The decoder's contract with each kind of memory: sequences, cells, states, a cache that grows.
 #include "engine/llama/llama_decoder.h"
 
 #include <algorithm>
