@@ -7,7 +7,7 @@
 //   runner      step ········ step ········ step
 //   projector        part          part
 //
-// A part of a picture takes half as long as the step before, and at least what is left of the
+// A part of a picture takes a third as long as the step before, and at least what is left of the
 // inter-token target (part_ms): the projector chooses its operations accordingly. Prompts have half
 // of that target meanwhile (Loop::Plan).
 #pragma once
