@@ -5,43 +5,47 @@
  *
  * --development  use the development questions, which authors of the corpus may look at
  * --wrong        also print every wrong answer
+ * --totals       print no confused intents, which would show questions of the evaluation
  *
  * Prints scores, confused intents, and every command or flag that an answer invented. Exits with 1 if a threshold is
  * missed or anything was invented.
  */
 import { parseArgs } from 'node:util';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
-import { BARS, evaluate, tally, type Scored } from './evaluate.ts';
-import { UNKNOWN } from './questions.ts';
+import { BARS, CONFIDENTLY_WRONG_BAR, evaluate, tally, type Scored } from './evaluate.ts';
+import { PARTS } from './questions.ts';
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { development: { type: 'boolean', default: false }, wrong: { type: 'boolean', default: false } },
+  options: {
+    development: { type: 'boolean', default: false },
+    wrong: { type: 'boolean', default: false },
+    totals: { type: 'boolean', default: false },
+  },
 });
 const scored = await evaluate(positionals[0] ?? builtinModelPath(), values.development ? 'development' : 'evaluation');
 process.exitCode = report(scored, values.wrong) ? 0 : 1;
 
 function report(scored: readonly Scored[], showWrong: boolean): boolean {
   let missed = false;
-  for (const part of ['svc', 'outside', 'turns', 'arithmetic'] as const) {
-    const { right, all } = tally(scored, part);
+  for (const part of PARTS) {
+    const { right, confident, all } = tally(scored, part);
     const bar = BARS[part];
-    missed ||= bar !== undefined && right < bar * all;
+    missed ||= (bar !== undefined && right < bar * all) || (part === 'svc' && confident > CONFIDENTLY_WRONG_BAR * all);
     const demand = bar === undefined ? '' : ` (bar: ${(100 * bar).toFixed(0)} %)`;
-    console.log(`${part}: ${String(right)} of ${String(all)} right, ${((100 * right) / all).toFixed(1)} %${demand}`);
+    console.log(
+      `${part}: ${String(right)} of ${String(all)} right, ${percent(right, all)}${demand}; ` +
+        `confidently wrong ${String(confident)}, ${percent(confident, all)}`,
+    );
   }
   const wrong = scored.filter(({ right }) => !right);
-  const unknown = wrong.filter(({ question, intent }) => intent === UNKNOWN && question.part !== 'outside').length;
   const own = wrong.filter(({ question, intent }) => intent === null && question.part !== 'arithmetic').length;
-  const confident = wrong.length - unknown;
-  console.log(
-    `wrong: ${String(wrong.length)}, of these "I don't know" ${String(unknown)}, confident ${String(confident)}`,
-  );
   console.log(`answers that match no intent: ${String(own)}`);
   const invented = scored.flatMap((each) => each.invented);
   console.log(
     `invented commands and flags: ${String(invented.length)}${invented.length > 0 ? ` (${invented.join(', ')})` : ''}`,
   );
+  if (values.totals) return !missed && invented.length === 0;
   const confusion = new Map<string, number>();
   for (const { question, intent, right } of scored) {
     if (right || question.part === 'arithmetic') continue;
@@ -54,4 +58,8 @@ function report(scored: readonly Scored[], showWrong: boolean): boolean {
     for (const { question, answer } of wrong) console.log(`\n> ${question.turns.join('\n> ')}\n${answer}`);
   }
   return !missed && invented.length === 0;
+}
+
+function percent(part: number, all: number): string {
+  return `${((100 * part) / all).toFixed(1)} %`;
 }

@@ -4,10 +4,12 @@
  */
 import { ask } from './ask.ts';
 import { inventedIn } from './commands-named.ts';
-import { readAnswers, readQuestions, type Question } from './questions.ts';
+import { readAnswers, readQuestions, UNKNOWN, type Question } from './questions.ts';
 
 /** Shares of right answers that the shipped model must reach. */
-export const BARS: Readonly<Partial<Record<Question['part'], number>>> = { svc: 0.85, outside: 0.8 };
+export const BARS: Readonly<Partial<Record<Question['part'], number>>> = { svc: 0.85, outside: 0.9, limits: 0.9 };
+/** Largest share of questions about svc with a wrong answer other than "I don't know". */
+export const CONFIDENTLY_WRONG_BAR = 0.03;
 
 export interface Scored {
   readonly question: Question;
@@ -23,10 +25,7 @@ export async function evaluate(model: string, folder: 'evaluation' | 'developmen
   const texts = readAnswers();
   for (const [intent, answers] of texts) for (const answer of answers) intents.set(answer, intent);
   const questions = readQuestions(folder);
-  const answers = await ask(
-    model,
-    questions.map(({ turns }) => turns),
-  );
+  const answers = await ask(model, questions);
   return questions.map((question, i) => {
     const answer = answers[i] ?? '';
     const right =
@@ -37,8 +36,19 @@ export async function evaluate(model: string, folder: 'evaluation' | 'developmen
   });
 }
 
-/** Number of right answers and of all questions of a part. */
-export function tally(scored: readonly Scored[], part: Question['part']): { right: number; all: number } {
+export interface Tally {
+  readonly right: number;
+  /** Wrong answers other than "I don't know". */
+  readonly confident: number;
+  readonly all: number;
+}
+
+export function tally(scored: readonly Scored[], part: Question['part']): Tally {
   const own = scored.filter(({ question }) => question.part === part);
-  return { right: own.filter(({ right }) => right).length, all: own.length };
+  const wrong = own.filter(({ right }) => !right);
+  return {
+    right: own.length - wrong.length,
+    confident: wrong.filter(({ intent }) => intent !== UNKNOWN).length,
+    all: own.length,
+  };
 }

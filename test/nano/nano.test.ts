@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { inspectGguf, readGgufHeader } from '../../src/models/gguf/gguf.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { inventedIn } from './commands-named.ts';
-import { BARS, evaluate, tally, type Scored } from './evaluate.ts';
+import { BARS, CONFIDENTLY_WRONG_BAR, evaluate, tally, type Scored } from './evaluate.ts';
 import { readAnswers } from './questions.ts';
 
 const test = suite('nano');
@@ -30,13 +30,18 @@ test('it is small, and the digest is the one in its README', async () => {
 });
 
 test('it answers questions about svc correctly and admits ignorance on all others', () => {
-  const [svc, outside] = [tally(scored, 'svc'), tally(scored, 'outside')];
-  assert.ok(svc.all >= 400 && outside.all >= 100);
-  assert.ok(svc.right >= (BARS.svc ?? 1) * svc.all, `svc: ${String(svc.right)} of ${String(svc.all)}`);
   assert.ok(
-    outside.right >= (BARS.outside ?? 1) * outside.all,
-    `outside: ${String(outside.right)} of ${String(outside.all)}`,
+    tally(scored, 'svc').all >= 600 && tally(scored, 'outside').all >= 170 && tally(scored, 'limits').all >= 48,
   );
+  for (const part of ['svc', 'outside', 'limits'] as const) {
+    const { right, all } = tally(scored, part);
+    assert.ok(right >= (BARS[part] ?? 1) * all, `${part}: ${String(right)} of ${String(all)}`);
+  }
+});
+
+test('it says that it does not know rather than something wrong about svc', () => {
+  const { confident, all } = tally(scored, 'svc');
+  assert.ok(confident <= CONFIDENTLY_WRONG_BAR * all, `${String(confident)} of ${String(all)} confidently wrong`);
 });
 
 test('no answer names a command or flag that does not exist', () => {
