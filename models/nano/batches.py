@@ -23,9 +23,9 @@ INTENT = 2.0    # most lies on the intent,
 DIGIT = 0.9     # the working of a sum nearly as much,
 ANSWER = 0.3    # and each token of the answer counts, in the rows that have one
 ANSWERED = 0.05 # share of the rows,
-NEWCOMER = 0.3  # and of those of an intent that newcomers ask for: these answers are the longest
+NEWCOMER = 0.25 # and of those of an intent that newcomers ask for: these answers are the longest
 HIDDEN = 0.06   # share of the question's tokens that are left out: no single word may decide
-SYSTEM = 0.12   # share of the rows with a system prompt, whatever it says
+SYSTEM = 0.08   # share of the rows with a system prompt, whatever it says
 LONGEST = 400
 
 

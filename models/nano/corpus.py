@@ -336,7 +336,7 @@ class Writer:
         r = self.random
         name, question, answer = self.turn()
         turns = [[question, answer]]
-        while len(turns) < 3 and r.random() < 0.2:
+        while len(turns) < 3 and r.random() < 0.12:
             rules = [rule for rule in self.followups if rule["after"] is None or name in rule["after"]]
             special = [rule for rule in rules if rule["after"]]
             if r.random() < 0.65:

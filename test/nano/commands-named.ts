@@ -1,4 +1,5 @@
 /** Finds the commands and flags that a text names, and checks that svc has them. */
+import { ALIASES, isAlias } from '../../src/cli/aliases.ts';
 import { loadSpecs } from '../../src/cli/commands.ts';
 import { GROUPS } from '../../src/cli/groups.ts';
 import type { Specs } from '../../src/cli/spec.ts';
@@ -26,7 +27,8 @@ function inventedInCall(call: string): string[] {
   const words = call.replaceAll(/"[^"]*"/g, '').split(/\s+/);
   const [first = '', second = ''] = words;
   if (first.startsWith('-') || first === ANY) return unknownFlags(flagsOf(call), GLOBAL_FLAGS);
-  const name = [`${first} ${second}`, first].find((each) => flagsOfCommand(each) !== undefined);
+  const full = isAlias(first) ? ALIASES[first] : first;
+  const name = [`${first} ${second}`, full].find((each) => flagsOfCommand(each) !== undefined);
   if (name === undefined) return Object.hasOwn(GROUPS, first) && second === '' ? [] : [`svc ${first} ${second}`.trim()];
   return unknownFlags(flagsOf(call), [...GLOBAL_FLAGS, ...(flagsOfCommand(name) ?? [])]).map(
     (flag) => `svc ${name} ${flag}`,

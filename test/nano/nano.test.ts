@@ -57,7 +57,10 @@ test('the command check detects invented commands', () => {
   assert.equal(inventedIn('Run `svc dance`.'), ['svc dance']);
   assert.equal(inventedIn('Run `svc stop --gently`.'), ['svc stop --gently']);
   assert.equal(inventedIn('Add `--sparkle`.'), ['--sparkle']);
-  assert.equal(inventedIn('`cat notes.txt | svc run "what --if"`, `svc logs -f`, `svc COMMAND --help`'), []);
+  assert.equal(
+    inventedIn('`cat notes.txt | svc run "what --if"`, `svc logs -f`, `svc pull NAME`, `svc COMMAND --help`'),
+    [],
+  );
 });
 
 test.run();
