@@ -7,7 +7,7 @@
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { addKey } from '../src/home/key-file.ts';
-import { makeSubject, subjects, vocabularySize } from './peers/subjects.ts';
+import { makeSubject, parts, vocabularySize } from './peers/subjects.ts';
 import { ask, ttft, type Target } from './peers/ask.ts';
 import { machine, writeSection } from './page.ts';
 import { startDaemon } from './daemon.ts';
@@ -18,7 +18,8 @@ const [repetitions = 9] = process.argv.slice(2).map(Number);
 /** Words of the question: a short one, and one that takes several steps to read. */
 const QUESTIONS = [8, 200] as const;
 
-const [subject] = subjects(dirname(dirname(fileURLToPath(import.meta.url))));
+const [{ subjects }] = parts(dirname(dirname(fileURLToPath(import.meta.url))));
+const [subject] = subjects;
 if (subject === undefined) throw new Error('there is no model to measure');
 await makeSubject(subject);
 const daemon = await startDaemon({ models: { model: subject.model }, config: { engine: { context_length: 16_384 } } });

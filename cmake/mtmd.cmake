@@ -20,11 +20,11 @@ target_compile_features(svc_mtmd PRIVATE cxx_std_17)
 if(MSVC)
   target_compile_options(svc_mtmd PRIVATE /w /utf-8 /EHsc)
 else()
-  target_compile_options(svc_mtmd PRIVATE -w -ffunction-sections -fdata-sections)
-  set_source_files_properties(
-    "${mtmd_dir}/clip.cpp" "${mtmd_dir}/mtmd.cpp" ${mtmd_models}
-    PROPERTIES COMPILE_OPTIONS -O1)
+  target_compile_options(svc_mtmd PRIVATE -w -O1 -ffunction-sections -fdata-sections)
+  set_source_files_properties("${mtmd_dir}/mtmd-audio.cpp" "${mtmd_dir}/mtmd-image.cpp" PROPERTIES
+    COMPILE_OPTIONS -O3)
 endif()
+set_target_properties(svc_mtmd PROPERTIES UNITY_BUILD ${SVC_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 12)
 target_link_libraries(svc_mtmd PUBLIC svc_llama)
 
 # llama.cpp's own program for pictures and sounds, with which `npm run bench:media` compares texts. Built

@@ -10,11 +10,12 @@
  */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fetchDependencies } from './steps/dependencies.js';
 import { makeTestModels } from './steps/models.js';
+import { nodeFromNpm } from './steps/node-from-npm.js';
 import { installPackages } from './steps/packages.js';
 import { writeRun } from './steps/platforms-page.js';
 import { buildNative, makePlatformPackage } from './steps/platform-package.js';
@@ -55,7 +56,7 @@ await main(async () => {
   const tarballs = inRoot(PACKAGES);
   await makePlatformPackage(PLATFORM, tarballs);
   await makeRuntimePackage(tarballs);
-  const node = await nodeForArm64();
+  const node = await nodeFromNpm(NODE.name, NODE.version);
   const startedAt = performance.now();
   const home = await mkdtemp(join(tmpdir(), 'svc-qemu-'));
   try {
@@ -107,20 +108,6 @@ async function trial(home, name, command, expected = /(?:)/) {
   say(`${ok ? 'passed' : `FAILED (${code})`}: ${name}, ${seconds(startedAt)} s`);
   if (!ok || process.argv.includes('--verbose')) process.stderr.write(text);
   return { name, ok, seconds: Number(seconds(startedAt)) };
-}
-
-/** Returns Node for arm64, which stays in build/. */
-async function nodeForArm64() {
-  const folder = inRoot('build', `${NODE.name}-${NODE.version}`);
-  if (!existsSync(folder)) {
-    const fresh = await mkdtemp(`${folder}-`);
-    const args = ['pack', '--silent', '--pack-destination', fresh, `${NODE.name}@${NODE.version}`];
-    const tarball = (await run('fetching Node for arm64', 'npm', args)).trim();
-    await run('unpacking Node for arm64', 'tar', ['-xzf', join(fresh, tarball), '-C', fresh]);
-    await rm(join(fresh, tarball));
-    await rename(fresh, folder);
-  }
-  return join(folder, 'package', 'bin', 'node');
 }
 
 /** Installs both packages as npm does on arm64; returns the folder of svc-runtime. */

@@ -90,9 +90,11 @@ async function besideStreams(
     }),
   );
   try {
+    // Before: pictures take so long to make that this program would read the streams late.
+    const questions = Array.from({ length: 8 }, question);
     await Promise.race([allBegun, Promise.all(streams)]);
     const from = performance.now();
-    const answers = await settled(Array.from({ length: 8 }, () => ask(server, question())));
+    const answers = await settled(questions.map((each) => ask(server, each)));
     const until = performance.now();
     // The gap in which the questions arrived counts, too.
     const gaps = times.map((pieces) => longestGap(pieces.filter((at) => at <= until)));
@@ -122,7 +124,7 @@ export const eightChoices: Scenario = {
       isMoreBetter: false,
       bars: [{ limit: 1.3 }],
     },
-    { name: 'the same with a seed', unit: 'ratio', isMoreBetter: false, bars: [] },
+    { name: 'the same with a seed', unit: 'ratio', isMoreBetter: false, bars: [{ limit: 1.3 }] },
   ],
   seconds: 25,
   measure: async (server) => {

@@ -14,10 +14,10 @@ interface Line {
 }
 
 export function report(all: Results): string {
-  const { machine, startedAt, repetitions, commands, planned, seconds, results } = all;
+  const { heading, machine, startedAt, repetitions, commands, planned, seconds, results } = all;
   const left = planned - results.length;
   return [
-    '## Beside llama-server',
+    `## ${heading}`,
     '',
     '`npm run bench:peers` builds `llama-server` from the bundled source and creates models with real shapes and vocabularies and random weights. All',
     'programs load the same file with the same number of threads and KV-cache cells, and defaults otherwise. They take turns,',

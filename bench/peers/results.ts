@@ -22,6 +22,8 @@ export interface Result {
 }
 
 export interface Results {
+  /** Of its section. */
+  readonly heading: string;
   readonly machine: string;
   /** RFC 3339. */
   readonly startedAt: string;

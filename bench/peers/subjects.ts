@@ -33,7 +33,14 @@ const asFast: Bar = { server: PEER, ratio: 1 };
 const clearlyFaster: Bar = { server: PEER, ratio: 1.5 };
 const asFastWithEightSlots: Bar = { server: PEER_8, ratio: 1 };
 
-/** All scenarios, for the main model. */
+/** A part of the comparison: a section of docs/benchmarks.md. */
+export interface Part {
+  readonly name: string;
+  readonly heading: string;
+  readonly subjects: readonly Subject[];
+}
+
+/** All scenarios of the first part, for the main model. */
 const MAIN: readonly Scenario[] = [
   memoryAtFirst,
   oneStream({ servers: ['svc', PEER, NODE], bars: [asFast], tokens: 96, seconds: 4 }),
@@ -50,7 +57,6 @@ const MAIN: readonly Scenario[] = [
   shortBehindLong,
   busyMachine,
   schema,
-  twentyTools,
   speculation,
   memoryAtLast,
   conversations,
@@ -78,25 +84,32 @@ const OVERHEAD: readonly Scenario[] = [
 /** Cells for a long prompt and some turns. */
 const LONG_CONTEXT = 36_864;
 
-export const subjects = (root: string): readonly Subject[] => {
+export const parts = (root: string): readonly [Part, ...Part[]] => {
   const made = (name: string, make: readonly string[], scenarios: readonly Scenario[]): Subject => ({
     model: join(root, 'build', 'models', `${name}.gguf`),
     make,
     scenarios,
   });
-  return [
+  const answers = [
     made('qwen2.5-0.5b', ['qwen2.5-0.5b'], MAIN),
     made('tiny-llama', ['tiny-llama'], OVERHEAD),
     made('qwen2.5-0.5b-q4_k_m', ['qwen2.5-0.5b', '--type', 'Q4_K_M'], plain(96, 1)),
     made('llama-3.2-1b', ['llama-3.2-1b'], plain(48, 1.3)),
+  ];
+  const agents = [
+    made('qwen2.5-0.5b', ['qwen2.5-0.5b'], [twentyTools]),
     ...Object.entries({ 'long-plain': 25, 'long-window': 25, 'long-hybrid': 25, 'long-state': 240 }).map(
       ([name, seconds]) => ({ ...made(name, [name], [longConversation(seconds)]), contextLength: LONG_CONTEXT }),
     ),
   ];
+  return [
+    { name: 'answers', heading: 'Beside llama-server', subjects: answers },
+    { name: 'agents', heading: 'What agents send, beside llama-server', subjects: agents },
+  ];
 };
 
 /** Subject for a user's own file. */
-export const subjectOf = (model: string): Subject => ({ model, make: null, scenarios: MAIN });
+export const subjectOf = (model: string): Subject => ({ model, make: null, scenarios: [...MAIN, twentyTools] });
 
 const MAKE_MODEL = fileURLToPath(new URL('../../test/make-model/make-model.ts', import.meta.url));
 

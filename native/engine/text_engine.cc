@@ -102,10 +102,11 @@ class LlamaTextEngine final : public TextEngine {
     submission.id = request.id;
     submission.max_tokens = request.max_tokens;
     submission.priority = request.priority;
-    submission.reuse_prefix = request.reuse_prefix && !request.sampling.seed;
     submission.store = request.store;
     submission.scope.owner = ShareIdOf(key_, request.share);
     if (request.own_prefixes) submission.scope.salt = submission.scope.owner;
+    submission.reuse_prefix = request.reuse_prefix;
+    if (request.sampling.seed) KeepApart(request, &submission);
     submission.adapters = std::move(adapters.value());
     submission.scope.salt = adapters_.Salt(key_, submission.scope.salt, submission.adapters);
     submission.stop = std::move(request.stop);
@@ -144,8 +145,6 @@ class LlamaTextEngine final : public TextEngine {
     Result<std::vector<MediaRows>> rows = media.Encode(submission.prompt);
     if (!rows.ok()) return rows.status();
     submission.media = std::move(rows.value());
-    const auto bent = std::ranges::find_if(submission.media, &MediaRows::has_own_positions);
-    if (bent != submission.media.end()) submission.shareable = bent->begin;
 
     if (Status status = runner_.Submit(std::move(submission)); !status.ok()) return status;
     return input_tokens;
@@ -169,6 +168,15 @@ class LlamaTextEngine final : public TextEngine {
   }
 
  private:
+  // A request with a seed has a prefix of its own, or of its group.
+  void KeepApart(const GenerationRequest& request, Submission* submission) const {
+    submission->in_group = request.reuse_prefix && !request.prefix_group.empty();
+    submission->reuse_prefix = submission->in_group;
+    if (!submission->in_group) return;
+    // Other requests do not find it, now or later, nor do other clients that name the same group.
+    submission->scope.salt = ShareIdOf(key_, request.share + " group " + request.prefix_group);
+    submission->store = false;
+  }
   // Tokens of a raw prompt. context_length: as LlamaModel::Tokenize.
   Result<std::vector<Token>> RawTokens(const GenerationRequest& request,
                                        std::uint32_t context_length) const {

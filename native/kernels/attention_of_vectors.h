@@ -28,7 +28,11 @@
 namespace svc {
 namespace {
 
-constexpr std::size_t kParts = kAttentionTile / kVectorLength;
+// Cells of a tile, of heads of that many Vectors.
+template <std::size_t kVectors>
+constexpr std::size_t kTile = AttentionTile(kVectors* kVectorLength);
+template <std::size_t kVectors>
+constexpr std::size_t kParts = kTile<kVectors> / kVectorLength;
 constexpr float kLog2E = 1.44269504088896340736F;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::uint16_t kHalfMinusInfinity = 0xfc00;
@@ -37,18 +41,18 @@ constexpr std::uint16_t kHalfMinusInfinity = 0xfc00;
 struct Scratch {
   Scratch(std::uint8_t* bytes, const Attention& attention)
       : keys(reinterpret_cast<float*>(bytes)),
-        values(keys + kAttentionTile * attention.head_length),
-        sums(values + kAttentionTile * attention.head_length),
+        values(keys + AttentionTile(attention.head_length) * attention.head_length),
+        sums(values + AttentionTile(attention.head_length) * attention.head_length),
         bias(sums + attention.rows * attention.heads * attention.head_length),
-        largest(bias + kAttentionTile),
+        largest(bias + AttentionTile(attention.head_length)),
         weight(largest + attention.rows * attention.heads),
         seen(reinterpret_cast<std::int32_t*>(weight + attention.rows * attention.heads)),
         seen_before(seen + attention.cells + kVectorLength) {}
 
-  float* keys;                // [kAttentionTile][head_length]
-  float* values;              // [kAttentionTile][head_length]
+  float* keys;                // [tile][head_length]
+  float* values;              // [tile][head_length]
   float* sums;                // [row][head][head_length], weighted sums of the values
-  float* bias;                // [kAttentionTile], the mask, scaled for Exp2
+  float* bias;                // [tile], the mask, scaled for Exp2
   float* largest;             // [row][head], largest score so far
   float* weight;              // [row][head], sum of the weights
   std::int32_t* seen;         // [cells + kVectorLength], the cells that the last row sees
@@ -171,7 +175,7 @@ SVC_TARGET void Score(const float* query, float scale, const Scratch& scratch, s
   for (std::size_t i = 0; i < kVectors; ++i) {
     head[i] = Multiply(Load(query + i * kVectorLength), Broadcast(scale * kLog2E));
   }
-  for (std::size_t part = 0; part < kParts; ++part) {
+  for (std::size_t part = 0; part < kParts<kVectors>; ++part) {
     const std::size_t first = part * kVectorLength;
     if (first >= count) {
       scores[part] = Broadcast(-kInfinity);
@@ -217,12 +221,12 @@ SVC_TARGET void AddValues(const Vector* scores, const Scratch& scratch, std::siz
                           std::size_t unit) {
   float& largest = scratch.largest[unit];
   const float before = largest;
-  for (std::size_t part = 0; part < kParts; ++part) {
+  for (std::size_t part = 0; part < kParts<kVectors>; ++part) {
     largest = std::max(largest, Largest(scores[part]));
   }
-  alignas(64) float weights[kAttentionTile];
+  alignas(64) float weights[kTile<kVectors>];
   Vector total = Broadcast(0);
-  for (std::size_t part = 0; part < kParts; ++part) {
+  for (std::size_t part = 0; part < kParts<kVectors>; ++part) {
     const Vector weight = Exp2(Subtract(scores[part], Broadcast(largest)));
     Store(weight, weights + part * kVectorLength);
     const std::size_t first = part * kVectorLength;
@@ -272,20 +276,20 @@ SVC_TARGET void AttendTogether(const Attention& attention, const RowGroup& group
   std::fill_n(scratch.sums, units * kLength, 0.0F);
   std::fill_n(scratch.weight, units, 0.0F);
   std::fill_n(scratch.largest, units, -kInfinity);
-  std::fill_n(scratch.bias, kAttentionTile, 0.0F);
+  std::fill_n(scratch.bias, kTile<kVectors>, 0.0F);
   const std::size_t most = group.seen[group.rows - 1];
-  for (std::size_t first = 0; first < most; first += kAttentionTile) {
+  for (std::size_t first = 0; first < most; first += kTile<kVectors>) {
     const std::int32_t* const cells = scratch.seen + first;
-    const std::size_t width = std::min(kAttentionTile, most - first);
+    const std::size_t width = std::min(kTile<kVectors>, most - first);
     WidenTile<kVectors>(attention, cells, width, scratch);
     if (group.has_bias) SetBias(MaskOf(attention, group.first), cells, width, scratch);
     for (std::size_t row = 0; row < group.rows; ++row) {
       if (group.seen[row] <= first) continue;
-      const std::size_t count = std::min(kAttentionTile, group.seen[row] - first);
+      const std::size_t count = std::min(kTile<kVectors>, group.seen[row] - first);
       const float* const queries =
           attention.queries + (group.first + row) * attention.query_row_stride;
       for (std::size_t head = 0; head < attention.heads; ++head) {
-        Vector scores[kParts];
+        Vector scores[kParts<kVectors>];
         Score<kVectors>(queries + head * attention.query_stride, attention.scale, scratch, count,
                         scores);
         AddValues<kVectors>(scores, scratch, count, row * attention.heads + head);

@@ -3,30 +3,31 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { posix } from 'node:path';
-import { addonFolder } from './addon.js';
+import { writeCompileCommands } from './addon.js';
+import { unpackLlamaCpp } from './llama-cpp.js';
 import { inRoot } from './root.js';
 import { run, StepError } from './run.js';
 import { unlessFresh } from './unless-fresh.js';
 
-export const hasCompileCommands = () => existsSync(inRoot(addonFolder, 'compile_commands.json'));
-
 /** Throws StepError with the findings in `files`. */
 export async function analyse(files) {
+  await unpackLlamaCpp();
+  const commands = await writeCompileCommands();
   const waiting = [...files];
   const failures = [];
   const worker = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      await analyseOne(file).catch((error) => failures.push(error));
+      await analyseOne(file, commands).catch((error) => failures.push(error));
     }
   };
   await Promise.all(Array.from({ length: availableParallelism() }, worker));
   if (failures.length > 0) throw new StepError(failures.map(({ message }) => message).join('\n'));
 }
 
-async function analyseOne(file) {
+async function analyseOne(file, commands) {
   const inputs = ['.clang-tidy', ...(await withHeaders(file))];
   await unlessFresh(`tidy/${file.replaceAll('/', '-')}`, { inputs, outputs: [] }, () =>
-    run(`clang-tidy ${file}`, 'clang-tidy', ['--quiet', '-p', addonFolder, file]),
+    run(`clang-tidy ${file}`, 'clang-tidy', ['--quiet', '-p', commands, file]),
   );
 }
 

@@ -41,6 +41,9 @@ export async function makeExecutables() {
   await mkdir(inRoot('build'), { recursive: true });
   const lock = {
     lockfilePath: inRoot(`${FOLDER}.lock`),
+    // A busy machine may let the holder of the lock wait for its turn to touch it.
+    stale: 300_000,
+    update: 5_000,
     retries: { forever: true, minTimeout: 200, maxTimeout: 1000 },
   };
   const release = await lockfile.lock(inRoot('build'), lock);

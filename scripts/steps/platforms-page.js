@@ -44,6 +44,11 @@ export async function writeRun(platform, results, total) {
   await store(platform, { programs, seconds: Math.round(Number(total)) });
 }
 
+/** Stores the tests of the installed packages by version of Node: `[{ version, passed }]`. */
+export async function writeNodes(results) {
+  await store('linux-x64', { nodes: Object.fromEntries(results.map(({ version, passed }) => [version, passed])) });
+}
+
 async function store(platform, facts) {
   const tested = await readJson(TESTED);
   tested[platform] = { ...tested[platform], ...facts };
@@ -58,14 +63,15 @@ export async function platformsPage() {
   const text = [
     '# Platforms',
     '',
-    'Written by `node scripts/packages.js --page` and `node scripts/qemu.js --page`. `svc-runtime` is the same everywhere;',
-    'npm installs one more package with the engine, its libraries and the built-in model.',
+    'Written by `node scripts/packages.js --page`, `node scripts/qemu.js --page` and `node scripts/nodes.js --page`.',
+    '`svc-runtime` is the same everywhere; npm installs one more package with the engine, its libraries and the built-in model.',
     '',
     '| platform | how it is built | how it was run | packed, unpacked | needs | never run |',
     '|---|---|---|---|---|---|',
     ...rows,
     '',
     ...emulated(tested['linux-arm64'] ?? {}),
+    ...versionsOfNode(tested['linux-x64']?.nodes),
     '## If the package for the platform is missing',
     '',
     'npm skips optional dependencies with `--omit=optional`, and installs for the machine that it runs on: a folder that is',
@@ -101,6 +107,18 @@ function emulated({ programs, seconds }) {
     '',
     `\`node scripts/qemu.js\` took ${seconds} s after the build: ${list}. The tests are those of the engine in C++;`,
     'the commands run with Node for arm64, daemon and engine process included. It is not part of `.ci/run`.',
+    '',
+  ];
+}
+
+function versionsOfNode(nodes) {
+  if (nodes === undefined) return [];
+  const list = Object.entries(nodes).map(([version, passed]) => `${version} (${passed} tests passed)`);
+  return [
+    '## Versions of Node',
+    '',
+    'The packages for Linux x64, installed by npm and tested by `test/packed/packed.test.ts` (`node scripts/nodes.js`; not',
+    `part of \`.ci/run\`, which has one version): ${list.join(', ')}.`,
     '',
   ];
 }

@@ -16,27 +16,29 @@ import { root } from './root.js';
 const TIMEOUT_MS = 900_000;
 /** Time for the last processes of a file to exit after its end. */
 const GRACE_MS = 2_000;
+/** Compiled code of npm, which it keeps there on Node 22 and later. */
+const NPM_CACHE = 'node-compile-cache';
 /** Environment variable that a test and all its descendants inherit, by which leftover processes are found. */
 const MARK = 'SVC_TEST_FILE_RUN';
 
 /**
- * Runs `file` with `scratch`, an absent folder, as its temporary directory.
+ * Runs `file` with `scratch`, an absent folder, as its temporary directory, by `node`, another build of Node or this one.
  * Resolves with `{ file, passed, failed, skipped, ms, problems, failures, output }`; `problems` are sentences,
  * `failures` the names of the failed tests and then the problems.
  */
-export async function runTestFile(file, scratch) {
+export async function runTestFile(file, scratch, node = process.execPath) {
   const startedAt = performance.now();
   await mkdir(scratch, { recursive: true });
   await shareTranspilerCache(scratch);
   const problems = [];
-  const { code, output, isTimeout } = await runToEnd(file, scratch);
+  const { code, output, isTimeout } = await runToEnd(file, scratch, node);
   if (isTimeout) problems.push(`did not end within ${TIMEOUT_MS / 1000} s`);
 
   const counts = parseTotals(output);
   if (counts.total === 0 && !isTimeout) problems.push('ran no test: does it end with test.run()?');
   const survivors = await survivorsOf(scratch);
   if (survivors.length > 0 && !isTimeout) problems.push(`left processes behind: ${survivors.join('; ')}`);
-  const leftovers = (await readdir(scratch)).filter((name) => !name.startsWith('tsx-'));
+  const leftovers = (await readdir(scratch)).filter((name) => !name.startsWith('tsx-') && name !== NPM_CACHE);
   if (leftovers.length > 0 && !isTimeout) problems.push(`left files behind: ${leftovers.join(', ')}`);
 
   const failedCount = counts.total - counts.passed;
@@ -51,11 +53,11 @@ export async function runTestFile(file, scratch) {
   return { file, passed, failed, skipped, ms: performance.now() - startedAt, problems, failures, output };
 }
 
-async function runToEnd(file, scratch) {
+async function runToEnd(file, scratch, node) {
   const env = { ...process.env, TMPDIR: scratch, [MARK]: scratch, ...addonVariables };
   const chunks = [];
   let isTimeout = false;
-  const child = spawn(process.execPath, ['--import', 'tsx', file], {
+  const child = spawn(node, ['--import', 'tsx', file], {
     cwd: root,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -49,6 +49,8 @@ export interface GenerateContext {
   readonly span?: Span;
   readonly caller: Caller;
   readonly signal: AbortSignal;
+  /** true: one of several answers that are computed at the same time, and have the `traceId` in common. */
+  readonly isChoice?: boolean;
   /** `performance.now()` when the request arrived. */
   readonly arrivedAt: number;
 }

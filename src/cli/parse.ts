@@ -175,8 +175,10 @@ function valueOf(name: CommandName, flag: string, facts: Flag, given: readonly s
     facts.kind === 'choice'
       ? oneOf(facts.choices)
       : facts.kind === 'count'
-        ? countFrom(facts.least ?? 0)
-        : VALUES[facts.kind];
+        ? countFrom(facts)
+        : facts.kind === 'number'
+          ? numberFrom(facts)
+          : VALUES[facts.kind];
   const result = read(value);
   if (result === undefined) throw usage(`--${flag} must be ${expected}, not ${quote(value)}`, seeHelp(name));
   return result;
@@ -195,21 +197,40 @@ function oneOf(choices: readonly string[]): ValueKind {
   };
 }
 
-function countFrom(least: number): ValueKind {
+interface Bounds {
+  readonly least?: number;
+  readonly most?: number;
+}
+
+function countFrom(facts: Bounds): ValueKind {
+  const bounds = { least: 0, ...facts };
   return {
-    expected: `a whole number, ${String(least)} or more`,
-    read: (value) => (/^\d{1,15}$/.test(value) && Number(value) >= least ? Number(value) : undefined),
+    expected: `a whole number${range(bounds)}`,
+    read: (value) => (/^\d{1,15}$/.test(value) ? within(Number(value), bounds) : undefined),
   };
 }
 
-const VALUES: Readonly<Record<'string' | 'number' | 'duration', ValueKind>> = {
+function numberFrom(bounds: Bounds): ValueKind {
+  return {
+    expected: `a number${range(bounds)}`,
+    read: (value) =>
+      /^[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(value) ? within(Number(value), bounds) : undefined,
+  };
+}
+
+function range({ least, most }: Bounds): string {
+  if (least === undefined) return most === undefined ? '' : `, ${String(most)} or less`;
+  return most === undefined ? `, ${String(least)} or more` : ` from ${String(least)} to ${String(most)}`;
+}
+
+function within(value: number, { least = -Infinity, most = Infinity }: Bounds): number | undefined {
+  return value >= least && value <= most ? value : undefined;
+}
+
+const VALUES: Readonly<Record<'string' | 'duration', ValueKind>> = {
   string: {
     expected: 'a non-empty text',
     read: (value) => (value === '' ? undefined : value),
-  },
-  number: {
-    expected: 'a number',
-    read: (value) => (/^[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(value) ? Number(value) : undefined),
   },
   duration: {
     expected: 'a time such as 15s, 500ms or 2m',
@@ -222,6 +243,7 @@ const VALUES: Readonly<Record<'string' | 'number' | 'duration', ValueKind>> = {
 };
 
 function unknownFlag(name: CommandName, spec: Spec, spelled: string): SvcError {
+  if (spelled === '--json') return usage(`svc ${name} has no --json`, spec.insteadOfJson);
   const known = [...Object.keys(spec.flags), 'help'].map((flag) => `--${flag}`);
   const likely = suggest(spelled, known);
   const hint = name === 'run' ? 'put a prompt that begins with a dash after `--`' : toPassOn(spec);

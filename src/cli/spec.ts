@@ -3,6 +3,8 @@
  * its `run`, whose types follow from it. Flags and arguments of several commands are at the end.
  */
 
+import { LIMITS } from '../protocol/limits.ts';
+
 /** Kind of names that shell completion offers, where there are no fixed choices. */
 export type Completes = 'model' | 'provider' | 'setting' | 'file';
 
@@ -29,8 +31,9 @@ interface Valued extends FlagFacts {
   readonly value: string;
   /** As typed on the command line. */
   readonly default?: string;
-  /** Lowest count; 0 by default. */
+  /** Bounds of a count or a number; a count is at least 0. */
   readonly least?: number;
+  readonly most?: number;
 }
 interface Repeatable extends FlagFacts {
   readonly kind: 'strings';
@@ -57,6 +60,8 @@ export interface Spec {
   readonly flags: Readonly<Record<string, Flag>>;
   /** Placeholder in the help for the words after `--`, which are passed on to another program. Absent: no such words. */
   readonly passesOn?: string;
+  /** What to use instead of --json. Only for a command without that flag. */
+  readonly insteadOfJson?: string;
   readonly examples: readonly string[];
 }
 
@@ -113,14 +118,40 @@ export const modelFlag = {
   completes: 'model',
 } as const;
 export const systemFlag = { kind: 'string', short: 's', value: 'TEXT', summary: 'the system message' } as const;
-/** Flags that say how an answer is generated. */
+/**
+ * Flags that say how an answer is generated. Their bounds are those of the request's schema (protocol/generate.ts),
+ * repeated here because that schema would be loaded by every command.
+ */
 export const answerFlags = {
-  'max-tokens': { kind: 'count', least: 1, value: 'N', summary: 'stop after N tokens' },
-  temperature: { kind: 'number', value: 'X', summary: 'randomness; 0 always picks the most likely token' },
-  'top-p': { kind: 'number', value: 'X', summary: 'keep the most likely tokens, up to this total probability' },
-  'top-k': { kind: 'count', value: 'N', summary: 'keep the N most likely tokens; 0 keeps all' },
-  'min-p': { kind: 'number', value: 'X', summary: 'drop tokens less likely than X times the most likely one' },
-  seed: { kind: 'count', value: 'N', summary: 'random seed; the same seed gives the same answer' },
+  'max-tokens': { kind: 'count', least: 1, most: LIMITS.maxTokens, value: 'N', summary: 'stop after N tokens' },
+  temperature: {
+    kind: 'number',
+    least: 0,
+    most: 100,
+    value: 'X',
+    summary: 'randomness; 0 always picks the most likely token',
+  },
+  'top-p': {
+    kind: 'number',
+    least: 0,
+    most: 1,
+    value: 'X',
+    summary: 'keep the most likely tokens, up to this total probability',
+  },
+  'top-k': { kind: 'count', most: 1_000_000, value: 'N', summary: 'keep the N most likely tokens; 0 keeps all' },
+  'min-p': {
+    kind: 'number',
+    least: 0,
+    most: 1,
+    value: 'X',
+    summary: 'drop tokens less likely than X times the most likely one',
+  },
+  seed: {
+    kind: 'count',
+    most: 0xffff_ffff,
+    value: 'N',
+    summary: 'random seed; the same seed gives the same answer',
+  },
   stop: { kind: 'strings', value: 'TEXT', summary: 'stop before this text; may be given more than once' },
   think: {
     kind: 'choice',
@@ -139,7 +170,8 @@ export const answerFlags = {
 } as const;
 export const rawFlag = {
   kind: 'switch',
-  summary: 'print the answer as it is; otherwise its Markdown is rendered on a terminal with colour',
+  summary:
+    'print the answer as it is; otherwise, on a terminal, thinking is one line and, with colour, Markdown is rendered',
 } as const;
 /** Flags that choose what answers. */
 export const routingFlags = {

@@ -119,7 +119,10 @@ export async function fetchJson(
   throw refusal(body, status);
 }
 
-/** Yields the JSON values of an answer of JSON lines. Ends the request if the iteration ends early. */
+/**
+ * Yields the JSON values of an answer of JSON lines; after an abort none, even if more have arrived. Ends the request if
+ * the iteration ends early.
+ */
 export async function* streamJson(target: Target, options: RequestOptions): AsyncGenerator<unknown, void, undefined> {
   const response = await send(target, options);
   try {
@@ -132,11 +135,13 @@ export async function* streamJson(target: Target, options: RequestOptions): Asyn
       for (const piece of pieces) {
         const whole = line + piece;
         line = '';
+        options.signal?.throwIfAborted();
         if (whole !== '') yield parseJson(whole);
       }
       line += last;
       if (line.length > ANSWER_BYTES) throw malformed('a line is too long');
     }
+    options.signal?.throwIfAborted();
     if (line !== '') yield parseJson(line);
   } catch (error) {
     throw failure(error, target, options.signal);

@@ -15,6 +15,7 @@ import * as v from 'valibot';
 import { readTextSync } from '../files/open-file.ts';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
+import { orElse } from '../protocol/foreign-text.ts';
 import { given } from '../protocol/given.ts';
 import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
 import { suggest } from '../protocol/suggest.ts';
@@ -22,7 +23,19 @@ import { address, addressOf } from './address.ts';
 import { catalogue } from './catalogue.ts';
 import { variable, type Variable } from '../process/environment.ts';
 import type { Paths } from '../home/paths.ts';
-import { cacheType, contextLength, endlessNames, gpuLayers, ModelsSchema, repetitionGuard } from './model-settings.ts';
+import {
+  cacheType,
+  choosesGpusTwice,
+  contextLength,
+  cpuExperts,
+  endlessNames,
+  gpuLayers,
+  mainGpu,
+  ModelsSchema,
+  namesOfTwoGpuChoices,
+  repetitionGuard,
+  tensorSplit,
+} from './model-settings.ts';
 import { OriginsSchema } from './origins.ts';
 import { PoliciesSchema } from './policy-settings.ts';
 import { ProvidersSchema } from './provider-settings.ts';
@@ -63,6 +76,12 @@ export const ConfigSchema = section({
     prompt_threads: v.exactOptional(wholeNumber(1, 512)),
     /** Absent: as many as fit. */
     gpu_layers: v.exactOptional(gpuLayers),
+    /** GPU that gets these layers. Absent: all GPUs share them. */
+    main_gpu: v.exactOptional(mainGpu),
+    /** Share of each GPU in the layers. Absent: by their free memory. */
+    tensor_split: v.exactOptional(tensorSplit),
+    /** Layers whose experts stay in memory. Absent: as many as do not fit on the GPU. */
+    cpu_experts: v.exactOptional(cpuExperts),
     /** Type of the KV cache. Absent: F16, or Q8_0 if only that fits. */
     cache_type: v.exactOptional(cacheType),
     /** Draft model for speculative decoding. null: none. */
@@ -139,6 +158,12 @@ export function loadConfig(paths: Pick<Paths, 'configFile'>): Config {
   return withEnvironment(config);
 }
 
+/** Returns the config without the file: the defaults and the environment. Ignores the environment where it is invalid. */
+export function configWithoutFile(): Config {
+  const { config } = parseConfig('');
+  return orElse(() => withEnvironment(config), config);
+}
+
 /** Parses the text of a config file. With problems, `config` has the defaults. */
 export function parseConfig(source: string): { config: Config; problems: ConfigProblem[] } {
   const defaults = v.parse(ConfigSchema, {});
@@ -161,7 +186,7 @@ export function parseConfig(source: string): { config: Config; problems: ConfigP
     })),
   ];
   if (result.success) {
-    const wrong = [...unknownProviders(root, result.output), ...wrongNames(root, result.output)];
+    const wrong = [unknownProviders, wrongNames, wrongGpus].flatMap((check) => check(root, result.output));
     problems.push(...wrong.map((at) => place(...at)));
   }
   if (result.success && problems.length === 0) return { config: result.output, problems };
@@ -204,6 +229,15 @@ function wrongNames(root: Node, { models }: Config): [offset: number, message: s
   return endlessNames(models).map(({ name, problem }) => {
     const node = findNodeAtLocation(root, ['models', name, 'from']) ?? root;
     return [node.offset, `"models.${name}.from" ${problem}`];
+  });
+}
+
+function wrongGpus(root: Node, { engine, models }: Config): [offset: number, message: string][] {
+  const sections = namesOfTwoGpuChoices(models).map((name) => ['models', name]);
+  if (choosesGpusTwice(engine)) sections.push(['engine']);
+  return sections.map((keys) => {
+    const node = findNodeAtLocation(root, [...keys, 'tensor_split']) ?? root;
+    return [node.offset, `"${keys.join('.')}.tensor_split" cannot be combined with main_gpu`];
   });
 }
 

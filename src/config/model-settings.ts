@@ -13,7 +13,7 @@ import {
 } from '../protocol/generate.ts';
 import { KeepAliveSchema } from '../protocol/keep-alive.ts';
 import { LIMITS } from '../protocol/limits.ts';
-import { chainOf, isModelName, type ModelNames } from '../protocol/model/settings.ts';
+import { chainOf, isModelName, type LoadSettings, type ModelNames } from '../protocol/model/settings.ts';
 import { complaint } from '../protocol/validate.ts';
 import { object, section, text, wholeNumber } from './schema.ts';
 
@@ -22,6 +22,23 @@ export const repetitionGuard = v.picklist(REPETITION_GUARDS, `must be one of ${R
 export const cacheType = v.picklist(['f16', 'q8_0'], 'must be f16 or q8_0');
 export const contextLength = wholeNumber(64, 16_777_216);
 export const gpuLayers = wholeNumber(0, 10_000);
+/** Most GPUs that libllama can use. */
+const MOST_GPUS = 16;
+/** Name, or number. */
+export const mainGpu = v.union(
+  [wholeNumber(0, MOST_GPUS - 1), v.pipe(text, v.maxLength(64))],
+  `must be the name of a GPU, or its number from 0 to ${String(MOST_GPUS - 1)}`,
+);
+export const tensorSplit = v.pipe(
+  v.array(
+    v.pipe(v.number('must be a number'), v.finite('must be finite'), v.minValue(0, 'must be at least 0')),
+    'must be a list of shares, one for each GPU',
+  ),
+  v.minLength(1, 'must have a share for each GPU'),
+  v.maxLength(MOST_GPUS, `must have at most ${String(MOST_GPUS)} shares`),
+  v.check((shares) => shares.some((share) => share > 0), 'must have a share above 0'),
+);
+export const cpuExperts = v.union([wholeNumber(0, 10_000), v.literal('all')], 'must be a number of layers, or "all"');
 
 /** Follows the name of the field, like the other messages of the config. */
 const asInRequests = <Schema extends v.GenericSchema>(schema: Schema) =>
@@ -64,6 +81,9 @@ const NamedModelSchema = v.pipe(
     context_length: v.exactOptional(contextLength),
     cache_type: v.exactOptional(cacheType),
     gpu_layers: v.exactOptional(gpuLayers),
+    main_gpu: v.exactOptional(mainGpu),
+    tensor_split: v.exactOptional(tensorSplit),
+    cpu_experts: v.exactOptional(cpuExperts),
     /** Draft model; null: none. */
     draft: v.exactOptional(v.nullable(text)),
   }),
@@ -122,4 +142,14 @@ export function endlessNames(models: ModelsSection): { readonly name: string; re
     const { problem } = chainOf(names, name);
     return problem === undefined ? [] : [{ name, problem }];
   });
+}
+
+/** Names whose settings choose GPUs in two ways. */
+export function namesOfTwoGpuChoices(models: ModelsSection): string[] {
+  return Object.entries(modelNamesIn(models)).flatMap(([name, settings]) => (choosesGpusTwice(settings) ? [name] : []));
+}
+
+/** True if there is one GPU, and shares of all of them. */
+export function choosesGpusTwice({ main_gpu, tensor_split }: Pick<LoadSettings, 'main_gpu' | 'tensor_split'>): boolean {
+  return main_gpu !== undefined && tensor_split !== undefined;
 }

@@ -140,8 +140,8 @@ export class Daemon implements Services {
     });
     this.access = new Keys(paths.keyFile, new KeysSeen(paths.stateDir), log, this.console.sessions);
     this.responses = responseStoreOf(config.responses, paths, log);
-    this.background = backgroundOf(this.responses, router, this.access, log);
     this.tracer = tracesOf(config.traces, log);
+    this.background = backgroundOf(this.responses, router, this.tracer, this.access, log);
     this.#identity = newIdentity(mode, paths);
     this.#conditions = new Conditions(log, undefined, () => this.healthFeed.changed());
     this.#engine = this.#conditions.writer('engine');

@@ -24,6 +24,7 @@ import {
   clearPrefixes,
   defaultPrefixBytes,
   prefixFolder,
+  shaderFolder,
   prefixKey,
   prefixName,
 } from '../models/store/prefixes.ts';
@@ -83,6 +84,7 @@ async function run({ logFile, ...base }: Base): Promise<number> {
     store,
     engine: { ...config.engine, prefix_disk_bytes },
     prefixes: { folderOf: (path) => room.open(path), nameOf: prefixName, key: () => prefixKey(paths.stateDir) },
+    shaderFolderOf: (path) => shaderFolder(paths.cacheDir, path),
     models: config.models,
     log,
     onChange: () => daemon.engineChanged(),

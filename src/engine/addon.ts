@@ -150,6 +150,8 @@ export interface EngineRequest extends Partial<
   readonly continuation?: Continuation;
   /** Default true: reuses cached prefixes of the prompt. Ignored if a seed is set. */
   readonly reuse_prefix?: boolean;
+  /** Requests of one group that run at the same time share a prompt, also with seeds. */
+  readonly prefix_group?: string;
   /** The client's share. `cached_tokens` counts only tokens that the same share sent before. */
   readonly share?: string;
   /** Default false. true: prefixes are reused only between requests of the same share. */
@@ -291,6 +293,12 @@ export interface NativeLoadOptions {
   /** Threads for long prompts and embeddings. Default `threads`. */
   readonly prompt_threads?: number;
   readonly gpu_layers?: number;
+  /** GPU that gets these layers: its name, or its number. Absent: all GPUs share them. */
+  readonly main_gpu?: string;
+  /** Share of each GPU in the layers. Absent: by their free memory. */
+  readonly tensor_split?: readonly number[];
+  /** Layers whose experts stay in host memory, from the first on. Default 0. */
+  readonly cpu_experts?: number;
   readonly max_sequences?: number;
   /** Directory of the prefix cache's disk tier. Absent: no disk tier. */
   readonly prefix_folder?: string;
@@ -354,6 +362,8 @@ export interface NativeMemoryEstimate {
 export interface NativeMemoryEstimates {
   readonly trained_context_length: number;
   readonly layers: number;
+  /** True for a mixture of experts. */
+  readonly has_experts: boolean;
   readonly makes_embeddings: boolean;
   /** The rest of the engine process; null: not measured on this system. */
   readonly process_bytes: number | null;

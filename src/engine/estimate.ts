@@ -2,6 +2,7 @@
 import type { NativeLoadOptions, NativeMemoryEstimates } from './addon.ts';
 import { answerOfChild, type Question } from './ask-child.ts';
 import { usableGpu } from './gpu.ts';
+import type { SpawnOptions } from './spawn.ts';
 
 const TIMEOUT_MS = 120_000;
 
@@ -10,9 +11,11 @@ export async function estimateModel(
   model: { readonly id: string; readonly path: string },
   options: NativeLoadOptions,
   contextLengths: readonly number[],
+  { entry }: Pick<SpawnOptions, 'entry'> = {},
 ): Promise<NativeMemoryEstimates> {
   const { module } = await usableGpu();
   const question: Question<NativeMemoryEstimates> = {
+    entry,
     gpuModule: module,
     ask: { type: 'estimate', model: model.id, path: model.path, options, contextLengths, parentPid: process.pid },
     timeoutMs: TIMEOUT_MS,

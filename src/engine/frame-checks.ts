@@ -221,6 +221,7 @@ const FRAMES: { readonly [Type in FromEngine['type']]: Check } = {
     estimates: object<NativeMemoryEstimates>({
       trained_context_length: figure,
       layers: figure,
+      has_experts: flag,
       makes_embeddings: flag,
       process_bytes: nullable(figure),
       state_fixed_bytes: figure,

@@ -20,6 +20,8 @@ export interface ProofOptions {
   readonly module: string;
   /** Path of the built-in model. */
   readonly modelPath: string;
+  /** The driver's shader cache; undefined: none. */
+  readonly shaderFolder: string | undefined;
   readonly signal?: AbortSignal;
 }
 
@@ -54,6 +56,7 @@ interface Answers {
 /** Asks the questions, one after the other, in a child process. */
 async function answers({
   modelPath,
+  shaderFolder,
   gpuModule,
   signal,
 }: Omit<ProofOptions, 'module'> & { readonly gpuModule: string | undefined }): Promise<Answers> {
@@ -63,7 +66,7 @@ async function answers({
   const answer = await answerOfChild<Answers | SvcError>(
     {
       gpuModule,
-      ask: { type: 'load', model: 'builtin', path: modelPath, options, parentPid: process.pid },
+      ask: { type: 'load', model: 'builtin', path: modelPath, options, shaderFolder, parentPid: process.pid },
       timeoutMs: TIMEOUT_MS,
       ...(signal === undefined ? {} : { signal }),
       read(message, send) {

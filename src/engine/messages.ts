@@ -33,12 +33,16 @@ export interface SubmitProgress {
 }
 
 export type ToEngine =
-  /** `model` is for the process title and the log. `parentPid`: the child dies with this process. */
+  /**
+   * `model` is for the process title and the log. `shaderFolder`: directory of the GPU driver's shader cache; absent: no
+   * cache. `parentPid`: the child dies with this process.
+   */
   | {
       readonly type: 'load';
       readonly model: string;
       readonly path: string;
       readonly options: NativeLoadOptions;
+      readonly shaderFolder?: string | undefined;
       readonly parentPid: number;
     }
   /** Asks for the memory of a load with these options at each context length; 0: the default. */
@@ -47,6 +51,7 @@ export type ToEngine =
       readonly model: string;
       readonly path: string;
       readonly options: NativeLoadOptions;
+      readonly shaderFolder?: string | undefined;
       readonly contextLengths: readonly number[];
       readonly parentPid: number;
     }

@@ -161,7 +161,7 @@ export class ModelHost {
   }
 
   /** The sandbox allows only the files of this message: a `load` after an `estimate` names the same files. */
-  #open({ path, options, parentPid }: Load | Estimate): Addon {
+  #open({ path, options, shaderFolder, parentPid }: Load | Estimate): Addon {
     if (this.#opened !== undefined) return this.#opened.addon;
     const opened = loadAddon();
     opened.addon.dieWithParent(parentPid);
@@ -169,7 +169,7 @@ export class ModelHost {
       if (level !== 'debug' && !this.#held)
         this.#send({ type: 'log', level, text: text.slice(0, LOG_LINE_CHARACTERS) });
     });
-    keepShaders(options.prefix_folder);
+    keepShaders(shaderFolder);
     opened.addon.loadBackends(opened.directory);
     const missing = missingParts(
       enterSandbox({
@@ -180,6 +180,7 @@ export class ModelHost {
           ...(options.adapters ?? []).map((each) => each.path),
         ],
         prefixFolder: options.prefix_folder,
+        shaderFolder,
         addonFolder: opened.directory,
       }),
     );

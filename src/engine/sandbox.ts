@@ -6,7 +6,7 @@
  * they search for devices.
  */
 import { constants } from 'node:os';
-import { basename, delimiter, dirname, join } from 'node:path';
+import { basename, delimiter, dirname } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { setForDrivers, variable } from '../process/environment.ts';
 import { makeDirectorySync } from '../files/make-directory.ts';
@@ -20,6 +20,8 @@ export interface EngineFiles {
   readonly models?: readonly (string | undefined)[];
   /** Writable directory; created if missing. */
   readonly prefixFolder?: string | undefined;
+  /** Writable directory, if there is a GPU; created if missing. */
+  readonly shaderFolder?: string | undefined;
   /** Writable file; must exist. */
   readonly output?: string | undefined;
   /** Directory of svc.node and its libraries. */
@@ -58,24 +60,19 @@ export function keepToOwnProcess(): void {
  * start would recompile them. Not in the user's shader cache, and not in one directory for all models, because neither
  * other programs nor other engines must run what an engine has written. REQUIRES: no backend is loaded yet.
  */
-export function keepShaders(prefixFolder: string | undefined): void {
-  if (prefixFolder === undefined || variable('GGML_BACKEND_PATH') === undefined) return;
-  for (const name of SHADER_VARIABLES) setForDrivers(name, shaderFolder(prefixFolder));
+export function keepShaders(folder: string | undefined): void {
+  if (folder === undefined || variable('GGML_BACKEND_PATH') === undefined) return;
+  for (const name of SHADER_VARIABLES) setForDrivers(name, folder);
 }
 
 /** For Mesa and NVIDIA. */
 const SHADER_VARIABLES = ['MESA_SHADER_CACHE_DIR', '__GL_SHADER_DISK_CACHE_PATH'];
 
-/** Named as the model's directory of prefix files. */
-function shaderFolder(prefixFolder: string): string {
-  return join(dirname(dirname(prefixFolder)), 'shaders', basename(prefixFolder));
-}
-
 /** Throws ENGINE_UNAVAILABLE if process.node cannot be loaded. The report lists what the kernel does not support. */
 export function enterSandbox(files: EngineFiles): SandboxReport {
   const { prefixFolder, output } = files;
   const hasGpu = variable('GGML_BACKEND_PATH') !== undefined;
-  const shaders = hasGpu && prefixFolder !== undefined ? shaderFolder(prefixFolder) : undefined;
+  const shaders = hasGpu ? files.shaderFolder : undefined;
   for (const folder of [prefixFolder, shaders]) if (folder !== undefined) makeFolder(folder);
   try {
     return loadProcessAddon().enterSandbox({

@@ -5,11 +5,16 @@ import type { EngineInfo } from './messages.ts';
 /** Enough for one token; the model's own context length could need all memory. */
 const CONTEXT_LENGTH = 512;
 
-/** Returns what the load has found. Throws the engine's error about the model, ENGINE_CRASHED, or TIMEOUT. */
-export async function tryModel(model: string, path: string, timeoutMs: number): Promise<EngineInfo> {
+/** `shaderFolder` as in the message. Returns what the load has found. Throws the engine's error about the model, ENGINE_CRASHED, or TIMEOUT. */
+export async function tryModel(
+  model: string,
+  path: string,
+  timeoutMs: number,
+  shaderFolder?: string,
+): Promise<EngineInfo> {
   const options = { context_length: CONTEXT_LENGTH, max_sequences: 1 };
   const question: Question<EngineInfo> = {
-    ask: { type: 'load', model, path, options, parentPid: process.pid },
+    ask: { type: 'load', model, path, options, shaderFolder, parentPid: process.pid },
     timeoutMs,
     read: (message) => (message.type === 'loaded' ? message.info : undefined),
   };

@@ -17,7 +17,8 @@ import { Download, DOWNLOAD_LIMITS } from '../models/pull/download.ts';
 import { PartialFile } from '../models/pull/partial-file.ts';
 import { Web } from '../models/pull/web.ts';
 import { askForSpace } from '../models/store/free-space.ts';
-import { progressReport } from '../models/store/rate.ts';
+import { shaderFolder } from '../models/store/prefixes.ts';
+import { progressReport } from '../files/rate.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { BytesDone } from '../protocol/routes.ts';
 import { findTarball } from './npm-package.ts';
@@ -142,14 +143,17 @@ async function download(file: PartialFile, { backend, registry, signal, onEvent 
 }
 
 /** @throws SvcError why engines cannot use the backend; `signal.reason` */
-async function prove(folder: string, { backend, modelPath, signal, onEvent }: InstallOptions): Promise<GpuProof> {
+async function prove(
+  folder: string,
+  { backend, paths, modelPath, signal, onEvent }: InstallOptions,
+): Promise<GpuProof> {
   onEvent({ type: 'proving' });
   const module = join(folder, basename(backend.file));
   const trouble = await tryBackend(module);
   signal.throwIfAborted();
   if (trouble !== null) throw undone(backend, trouble.reason, trouble.hint);
   try {
-    return await proveGpu({ module, modelPath, signal });
+    return await proveGpu({ module, modelPath, shaderFolder: shaderFolder(paths.cacheDir, modelPath), signal });
   } catch (error) {
     signal.throwIfAborted();
     const { message, hint } = SvcError.from(error);

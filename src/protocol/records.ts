@@ -282,8 +282,21 @@ export interface LoadedModel {
   readonly context_length: number;
   readonly cache_type: 'f16' | 'q8_0' | null;
   readonly memory_bytes: number | null;
+  readonly placement: ModelPlacement | null;
   readonly active: number;
   readonly expires_at: string | null;
+}
+
+/** Where a loaded model is: as configured, or as chosen to fit in memory. */
+export interface ModelPlacement {
+  /** Layers of the model, and one for its output. */
+  readonly layers: number;
+  /** How many of these are on GPUs. */
+  readonly gpu_layers: number;
+  /** Layers whose experts are in host memory although the layers may be on a GPU, from the first layer on. */
+  readonly cpu_experts: number;
+  /** Memory that was planned for the load on each device, the host first. */
+  readonly devices: readonly { readonly name: string; readonly memory_bytes: number }[];
 }
 
 /** Estimated memory of a model at one context length; `svc model show --json` lists several. */

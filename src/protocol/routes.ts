@@ -230,6 +230,7 @@ export type EmbedLine =
   | ErrorEvent;
 
 export type LoadEvent =
-  | { readonly type: 'progress'; readonly fraction: number }
+  /** `fraction` of the model's file, from 0 to 1. */
+  | ({ readonly type: 'progress'; readonly fraction: number } & BytesDone)
   | { readonly type: 'loaded'; readonly model: string; readonly pid: number; readonly context_length: number }
   | ErrorEvent;

@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts';
 import { responsesFolder, type Paths } from '../home/paths.ts';
 import type { Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
+import type { Tracer } from '../protocol/traces/span.ts';
 import { BackgroundResponses } from './background/background.ts';
 import type { Route } from './background/run.ts';
 import { ResponseStore } from './response-store.ts';
@@ -26,11 +27,13 @@ export function responseStoreOf(
 export function backgroundOf(
   store: ResponseStore,
   router: { readonly route: Route },
+  tracer: Tracer,
   keys: { has(name: string): Promise<boolean> },
   log: Logger,
 ): BackgroundResponses {
   return new BackgroundResponses({
     store,
+    tracer,
     async *route(request, context) {
       const { kind, name } = context.caller;
       // Perhaps the key was deleted since the response was asked for.

@@ -16,7 +16,7 @@ export class RecordingTracer implements Tracer {
     this.#onEnd = onEnd;
   }
 
-  begin({ headers, requestId, name, attributes }: SpanStart): Span {
+  begin({ headers, requestId, name, kind = 'server', attributes }: SpanStart): Span {
     const parent = parseTraceContext(headers);
     const traceId = parent?.traceId ?? requestId;
     if (!(parent?.sampled ?? this.#isChosen(traceId))) {
@@ -29,7 +29,7 @@ export class RecordingTracer implements Tracer {
       trace: { traceId, state: parent?.state ?? null },
       parentId: parent?.spanId ?? null,
       name,
-      kind: 'server',
+      kind,
       attributes,
       at,
       epochMs: Date.now() - at,

@@ -234,6 +234,7 @@ test('the engine reads every sampler setting of the protocol, under its name', (
     'infill',
     'continuation',
     'reuse_prefix',
+    'prefix_group',
     'share',
     'own_prefixes',
     'grammar',

@@ -67,7 +67,7 @@ it('a stopped engine is detected and replaced', { stall_timeout_seconds: 2 }, as
   process.kill(pid, 'SIGSTOP');
   const error = await failure(rest());
   assert.is(error.code, 'ENGINE_CRASHED');
-  assert.match(error.message, /was not heard of for 2\.\d s$/);
+  assert.match(error.message, /was not heard of for \d+\.\d s$/);
   assert.not(isAlive(pid));
   assert.is((await short(backend)).at(-1)?.type, 'finish');
 });

@@ -135,6 +135,7 @@ function estimate(path: string, { cache_type }: NativeLoadOptions, lengths: read
     estimates: {
       trained_context_length: context,
       layers: 1,
+      has_experts: false,
       makes_embeddings: false,
       process_bytes: 0,
       state_fixed_bytes: 0,

@@ -7,6 +7,7 @@ import { LocalBackend, type EngineSettings, type ResidencySettings } from '../..
 import type { HostMemory } from '../../src/engine/host-memory.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { given } from '../../src/protocol/given.ts';
+import { compiled } from '../support/compiled.ts';
 import type { Behaviour } from './fake-engine.ts';
 import { fixedStore, recorder, type LogLine } from './local-support.ts';
 
@@ -21,7 +22,7 @@ export interface FakeLocal {
   readonly dispose: () => Promise<void>;
 }
 
-const ENTRY = fileURLToPath(new URL('./fake-engine.ts', import.meta.url));
+const ENTRY = compiled(fileURLToPath(new URL('./fake-engine.ts', import.meta.url)));
 
 /** `behaviours`: behaviour by model name. */
 export async function makeFakeLocal(

@@ -13,25 +13,33 @@ interface Machine {
   readonly gpuFree?: number;
   /** True if the shape of the model allows a Q8_0 cache. */
   readonly quantizes?: boolean;
+  /** MB of the weights that are experts; absent if the model has none. */
+  readonly experts?: number;
   /** Size of a sequence's state; absent if sequences share cells. */
   readonly state?: { readonly fixed: number; readonly token: number };
 }
 
 /** Dry run of a model with 100 MB in ten layers, 10 kB of cache per token and 10 MB of buffers. */
-function dry_run({ gpuFree, quantizes = true, state }: Machine, asked: NativeLoadOptions[] = []): Estimate {
+function dry_run(
+  { gpuFree, quantizes = true, experts = 0, state }: Machine,
+  asked: NativeLoadOptions[] = [],
+): Estimate {
   return (options, lengths) => {
     asked.push(options);
     if (options.cache_type === 'q8_0' && !quantizes) {
       return Promise.reject(new SvcError('MODEL_INVALID', 'the shape does not allow it'));
     }
     const onGpu = gpuFree === undefined ? 0 : Math.min(options.gpu_layers ?? LAYERS, LAYERS) / LAYERS;
+    // The experts of the first layers, which are the last to be on the GPU.
+    const onHost = Math.max((options.cpu_experts ?? 0) / LAYERS, 1 - onGpu);
+    const moved = experts * MB * (onHost - (1 - onGpu));
     const estimates = lengths.map((length) => {
       const context_length = Math.ceil((length === 0 ? 8192 : length) / 256) * 256;
       const cache = context_length * 10_000 * (options.cache_type === 'q8_0' ? 0.5 : 1);
       const row = (name: string, part: number, free_bytes: number | null): NativeDeviceMemory => ({
         name,
         is_host: free_bytes === null,
-        weights_bytes: 100 * MB * part,
+        weights_bytes: 100 * MB * part + (free_bytes === null ? moved : -moved),
         mapped_bytes: free_bytes === null ? 100 * MB * part : 0,
         cache_bytes: cache * part,
         compute_bytes: 10 * MB * part,
@@ -44,6 +52,7 @@ function dry_run({ gpuFree, quantizes = true, state }: Machine, asked: NativeLoa
     return Promise.resolve({
       trained_context_length: 32_768,
       layers: LAYERS,
+      has_experts: experts > 0,
       makes_embeddings: false,
       process_bytes: 30 * MB,
       state_fixed_bytes: state?.fixed ?? 0,
@@ -146,6 +155,23 @@ test('layers that do not fit on the GPU run on the CPU', async () => {
   assert.ok((some.bytes.devices.get('GPU') ?? 0) <= 95 * MB);
   const error = await refusal(choose({ gpu_layers: 10, context_length: 8192 }, room(null), { gpuFree: 50 * MB }));
   assert.match(error.message, /a context of 8192 tokens needs 192 MB on GPU, and 48 MB are free/);
+});
+
+test('experts leave the GPU first, as few as possible, and layers only after all of them', async () => {
+  // The whole model on the GPU takes 151 MB with Q8_0, of which 80 MB are experts.
+  const mixture = { experts: 80 };
+  const few = await choose({}, room(null), { ...mixture, gpuFree: 140 * MB });
+  assert.equal([few.options.gpu_layers, few.options.cpu_experts], [undefined, 3]);
+  assert.ok((few.bytes.devices.get('GPU') ?? 0) <= 133 * MB);
+  const many = await choose({}, room(null), { ...mixture, gpuFree: 50 * MB });
+  assert.equal([many.options.gpu_layers, many.options.cpu_experts], [6, 10]);
+  // What is configured stays.
+  const chosen = await choose({ cpu_experts: 5 }, room(null), { ...mixture, gpuFree: 100 * MB });
+  assert.equal([chosen.options.gpu_layers, chosen.options.cpu_experts], [7, 5]);
+  const fixed = await choose({ gpu_layers: 10 }, room(null), { ...mixture, gpuFree: 140 * MB });
+  assert.equal([fixed.options.gpu_layers, fixed.options.cpu_experts], [10, 3]);
+  const both = choose({ gpu_layers: 10, cpu_experts: 0 }, room(null), { ...mixture, gpuFree: 50 * MB });
+  assert.is((await refusal(both)).code, 'OUT_OF_MEMORY');
 });
 
 test('memory that other engines will free on a device counts as available', async () => {

@@ -168,7 +168,8 @@ test('a request is converted for the engine, with only the fields that were set'
     logprobs: 3,
     store: false,
   };
-  assert.equal(toEngineRequest(request, { share: 'key:app', own_prefixes: true }), {
+  const caller = { kind: 'key', name: 'app', address: null, scope: 'inference' } as const;
+  assert.equal(toEngineRequest(request, { caller, traceId: 'trace', isChoice: true }, 'key'), {
     messages,
     max_tokens: 5,
     truncate: true,
@@ -180,6 +181,7 @@ test('a request is converted for the engine, with only the fields that were set'
     store: false,
     share: 'key:app',
     own_prefixes: true,
+    prefix_group: 'trace',
   });
 });
 
@@ -242,6 +244,33 @@ test('an error about the context says what helps with this model', () => {
     hint('OUT_OF_MEMORY', 32_768, true),
     `${shorter}; for more memory, unload other models (svc model unload NAME), or svc config set engine.cache_type q8_0`,
   );
+});
+
+test('a recording alone is not shortened by dropping turns', () => {
+  const sound = { type: 'audio', media: '', format: 'wav' };
+  const content = [sound, { type: 'text', text: 'Transcribe it' }] as never;
+  const hint = (...turns: string[]): string => {
+    const messages = [
+      ...turns.map((text) => ({ role: 'user' as const, content: text })),
+      { role: 'user' as const, content },
+    ];
+    const error = new SvcError('CONTEXT_OVERFLOW', 'it has 40000 tokens');
+    return explained(error, { messages, sampling: {}, stop: [] }, { info: null, plan: null }).hint ?? '';
+  };
+  assert.match(hint(), /^send smaller or fewer pictures, or a shorter recording; /);
+  assert.match(hint('Hello'), /^shorten it, or drop the oldest turns/);
+});
+
+test('what is no chat has no turns to drop', () => {
+  const hint = (request: Parameters<typeof explained>[1]): string => {
+    const error = new SvcError('CONTEXT_OVERFLOW', 'input[0] has 600 tokens');
+    return explained(error, request, { info: null, plan: null }).hint ?? '';
+  };
+  const raw = { messages: [], sampling: {}, stop: [], raw: { text: 'a' } };
+  for (const request of [{ input: ['a'] }, { query: 'q', documents: ['a'] }, raw]) {
+    assert.match(hint(request), /^shorten it, or have it cut off: "truncate": true; /);
+    assert.match(hint({ ...request, truncate: true }), /^shorten it; /);
+  }
 });
 
 test('the first restart has no delay; each further one doubles it, up to a minute', () => {

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { LocalBackend, type EngineSettings, type ResidencySettings } from '../../src/backends/local/local-backend.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { given } from '../../src/protocol/given.ts';
+import { BUILT_ENGINE } from '../support/built.ts';
 import { fixedStore, recorder, type Kinds, type LogLine } from './local-support.ts';
 
 export interface RealLocal {
@@ -36,6 +37,7 @@ export function makeRealLocal(
     models: { keep_alive_seconds: 300, ...memory },
     log: recorder(log),
     onChange: () => undefined,
+    ...given({ entry: BUILT_ENGINE }),
   });
   return {
     backend,

@@ -6,7 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ask, type Answer } from '../../bench/peers/ask.ts';
 import { user } from '../../bench/peers/scenario.ts';
-import { subjects } from '../../bench/peers/subjects.ts';
+import { parts } from '../../bench/peers/subjects.ts';
 import { PRESETS } from '../make-model/presets.ts';
 
 const test = suite<{ server: Server; deltas: readonly object[] }>('bench ask');
@@ -50,7 +50,7 @@ test('an answer without any piece fails', async (context) => {
 });
 
 test('every measured model is made by a preset with its context', () => {
-  for (const { make, contextLength = 0, scenarios } of subjects('/root')) {
+  for (const { make, contextLength = 0, scenarios } of parts('/root').flatMap(({ subjects }) => subjects)) {
     const preset = PRESETS[make?.[0] as keyof typeof PRESETS];
     assert.ok(preset.contextLength >= contextLength, preset.name);
     assert.ok(scenarios.length > 0, preset.name);

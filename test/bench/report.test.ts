@@ -19,7 +19,13 @@ function failed(server: ServerName, repetition: number): Measured {
 function results(measured: readonly Measured[], bars: readonly Bar[], isMoreBetter = true): Results {
   const figures = [{ name: 'decode', unit: 'tokens/s', isMoreBetter, bars } as const];
   const result: Result = { model: 'm.gguf', scenario: 'one stream', figures, measured };
-  const about = { machine: 'a machine', startedAt: '2026-01-02T00:00:00Z', commands: ['svc serve'], seconds: 90 };
+  const about = {
+    heading: 'Beside others',
+    machine: 'a machine',
+    startedAt: '2026-01-02T00:00:00Z',
+    commands: ['svc serve'],
+    seconds: 90,
+  };
   return { ...about, repetitions: 3, planned: 1, results: [result] };
 }
 
@@ -34,6 +40,7 @@ test('the report has medians, spreads, and the median of the ratios of each repe
   ]);
   assert.match(text, '**1 of 1 bars reached.**');
   assert.match(text, 'a machine. 2026-01-02, 2 minutes');
+  assert.match(text, /^## Beside others\n/);
 });
 
 test('missed targets are marked, and listed before all tables', () => {

@@ -52,13 +52,14 @@ export class Requests {
     return await this.#send(question, new AbortController(), () => undefined);
   }
 
-  /** Resolves once the first text has arrived. Throws if the answer ends before. */
-  async stream(question: Question): Promise<Stream> {
+  /** Calls `onBegun` on the first text, then resolves. Throws if the answer ends before. */
+  async stream(question: Question, onBegun: () => void = () => undefined): Promise<Stream> {
     const client = new AbortController();
     let text = '';
     let begin: () => void = () => undefined;
     const begun = new Promise<undefined>((resolve) => (begin = () => resolve(undefined)));
     const end = this.#send({ ...question, stream: true }, client, (piece) => {
+      if (text === '') onBegun();
       text += piece;
       begin();
     });

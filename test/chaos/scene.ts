@@ -11,6 +11,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { ControlClient } from '../../src/client/control-client.ts';
 import type { LoadedModelHealth } from '../../src/protocol/records.ts';
 import { ask, type Answer } from '../http/ask.ts';
+import { hold, type Held } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, type RunningSvc, type SvcOptions, type SvcResult } from '../support/svc.ts';
 import { killQuietly, processesWith } from '../../scripts/steps/processes.js';
@@ -141,6 +142,16 @@ export class Scene {
   /** Starts an answer of `tiny`; resolves when it has begun. */
   async stream(): Promise<Stream> {
     return await this.requests.stream(LONG);
+  }
+
+  /** The same, with its engine stopped at the first words: it stays in flight, however fast the machine is. */
+  async heldStream(): Promise<Stream & Held & { readonly pid: number }> {
+    // Loads it.
+    await this.requests.ask({ model: 'tiny' });
+    const { pid } = await this.engine('tiny');
+    let held: Held | undefined;
+    const stream = await this.requests.stream(LONG, () => (held ??= hold(pid)));
+    return { ...stream, pid, release: () => held?.release() };
   }
 
   /** The same with `svc run`; the command is killed with the scene. */

@@ -2,6 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { StepsHealth } from '../../src/protocol/records.ts';
+import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc } from '../support/svc.ts';
 
@@ -18,16 +19,16 @@ test.after(async ({ home }) => {
 
 test('without a daemon it exits 3; with --runs 0 it exits 2', async ({ home }) => {
   const result = await svc(['bench'], { home });
-  assert.is(result.code, 3);
+  assertExit(result, 3);
   assert.is(result.stdout, '');
-  assert.is((await svc(['bench', '--runs', '0'], { home })).code, 2);
+  assertExit(await svc(['bench', '--runs', '0'], { home }), 2);
 });
 
 test('reports median, minimum and maximum of each measurement', async ({ home }) => {
-  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
+  assertExit(await svc(['start', '--timeout', '150s'], { home }), 0);
   const args = ['bench', '--runs', '3', '--prompt-tokens', '300', '--max-tokens', '16'];
   const result = await svc([...args, '--json'], { home });
-  assert.is(result.code, 0, result.stderr);
+  assertExit(result, 0);
   const record = JSON.parse(result.stdout) as Record<string, any>;
   assert.equal(Object.keys(record), [
     'model',
@@ -71,7 +72,7 @@ test('reports the engine counters of these runs only', async ({ home }) => {
 
 test('a prompt longer than the context is refused', async ({ home }) => {
   const result = await svc(['bench', '--prompt-tokens', '20000', '--runs', '1'], { home });
-  assert.is(result.code, 65);
+  assertExit(result, 65);
   assert.match(result.stderr, /more than the context/);
 });
 

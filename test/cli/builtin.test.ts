@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import type { GenerateResult } from '../../src/protocol/generate.ts';
 import type { ModelRecord } from '../../src/protocol/records.ts';
 import { ControlClient } from '../../src/client/control-client.ts';
+import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, type SvcResult } from '../support/svc.ts';
 import { PATIENCE_MS } from '../support/wait.ts';
@@ -24,7 +25,7 @@ const INTRODUCTION = /^svc: this was svc's built-in model: .*svc model pull/m;
 
 test('the first answer introduces the built-in model, later ones do not', async ({ run }) => {
   const first = await run('how do I stop the daemon?');
-  assert.is(first.code, 0, first.stderr);
+  assertExit(first, 0);
   assert.match(first.stdout, /`svc stop`/);
   assert.match(first.stderr, INTRODUCTION);
   assert.not.match((await run('hello')).stderr, INTRODUCTION);
@@ -95,8 +96,8 @@ test('a model added by the user can replace it as the default', async ({ home, r
     [['builtin', true, true]],
   );
   const path = join(import.meta.dirname, '..', '..', 'build', 'models', 'tiny-qwen2.gguf');
-  assert.is((await svc(['model', 'add', path, '--name', 'mine'], { home })).code, 0);
-  assert.is((await svc(['model', 'default', 'mine'], { home })).code, 0);
+  assertExit(await svc(['model', 'add', path, '--name', 'mine'], { home }), 0);
+  assertExit(await svc(['model', 'default', 'mine'], { home }), 0);
   const answer = await run('--json', '--max-tokens', '4', 'hello');
   assert.is((JSON.parse(answer.stdout) as GenerateResult).model, 'mine');
   assert.is((await list()).find(({ builtin }) => builtin)?.default, false);

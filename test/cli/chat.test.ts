@@ -8,6 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { ControlClient } from '../../src/client/control-client.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import type { GenerateRequest } from '../../src/protocol/generate.ts';
+import { assertExit } from '../support/exit.ts';
 import { holdEngines } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
@@ -54,9 +55,9 @@ test.before(async (context) => {
     return text;
   };
   // Its output depends on the whole conversation, so tests can verify what was sent.
-  assert.is((await svc(['model', 'add', join(MODELS, 'tiny-qwen2.gguf'), '--name', 'random'], { home })).code, 0);
-  assert.is((await svc(['model', 'default', 'random'], { home })).code, 0);
-  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
+  assertExit(await svc(['model', 'add', join(MODELS, 'tiny-qwen2.gguf'), '--name', 'random'], { home }), 0);
+  assertExit(await svc(['model', 'default', 'random'], { home }), 0);
+  assertExit(await svc(['start', '--timeout', '150s'], { home }), 0);
 });
 test.after.each(() => {
   for (const terminal of terminals.splice(0)) terminal.kill();
@@ -77,7 +78,7 @@ test('from a pipe every line is a turn, sent with the conversation so far', asyn
   const second = await answerTo('Hello', first, 'And again');
   assert.is.not(second, await answerTo('And again'), 'a conversation that makes no difference shows nothing');
   const result = await chat('Hello\n\nAnd again');
-  assert.is(result.code, 0, result.stderr);
+  assertExit(result, 0);
   assert.is(lines(result.stdout), lines(`${first}\n${second}\n`));
   assert.not.match(result.stderr, />>>|chatting with/);
   const cleared = await chat('Hello\n/clear\nHello\n');
@@ -97,7 +98,7 @@ test('several lines between triple quotes are one turn', async ({ chat, answerTo
 
 test('a line that begins with a slash is a command; an unknown command is refused', async ({ chat, answerTo }) => {
   const wrong = await chat('/modle\nHello\n');
-  assert.is(wrong.code, 2);
+  assertExit(wrong, 2);
   assert.is(wrong.stdout, '');
   assert.match(wrong.stderr, /unknown command \/modle\nhint: did you mean \/model\?/);
   assert.is((await chat('/exit\nHello\n')).stdout, '');
@@ -109,27 +110,27 @@ test('a line that begins with a slash is a command; an unknown command is refuse
 
 test('/model switches the model; an unknown model is refused', async ({ chat, home }) => {
   const path = join(MODELS, 'tiny-llama.gguf');
-  assert.is((await svc(['model', 'add', path, '--name', 'other'], { home })).code, 0);
+  assertExit(await svc(['model', 'add', path, '--name', 'other'], { home }), 0);
   const result = await chat('Hello\n/model other\nHello\n');
   assert.match(result.stderr, /^svc: chatting with other$/m);
-  assert.is(result.code, 0, result.stderr);
+  assertExit(result, 0);
   const none = await chat('/model othr\n');
-  assert.is(none.code, 1);
+  assertExit(none, 1);
   assert.match(none.stderr, /no model "othr"\nhint: did you mean "other"/);
 });
 
 test('the flags reach the engine; with wrong flags the chat does not start', async ({ chat }) => {
   assert.is.not((await chat('Hello\n', '-s', 'Be brief')).stdout, (await chat('Hello\n')).stdout);
-  assert.is((await chat('Hello\n', '--local', '--cloud')).code, 2);
-  assert.is((await chat('Hello\n', '-m', 'bultin')).code, 1);
+  assertExit(await chat('Hello\n', '--local', '--cloud'), 2);
+  assertExit(await chat('Hello\n', '-m', 'bultin'), 1);
 });
 
 test('from a pipe the first error ends the chat with its exit code', async ({ home }) => {
   const binary = await svc(['chat'], { home, input: Buffer.from([0x68, 0xff, 0x0a]) });
-  assert.is(binary.code, 65);
+  assertExit(binary, 65);
   assert.match(binary.stderr, /not valid UTF-8/);
   const long = await svc(['chat', ...STEADY], { home, input: `${'word '.repeat(20_000)}\n` });
-  assert.is(long.code, 65);
+  assertExit(long, 65);
   assert.match(long.stderr, /\/clear starts over/);
 });
 
@@ -215,7 +216,7 @@ atKeyboard('on a terminal: pasted lines are one turn', async ({ terminal, answer
 });
 
 test('no part of a conversation is written to disk', async ({ home, chat }) => {
-  assert.is((await chat('the canary sings at noon\n')).code, 0);
+  assertExit(await chat('the canary sings at noon\n'), 0);
   const files = readdirSync(home.dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   assert.ok(files.length > 0);
   for (const { parentPath, name } of files)
@@ -225,9 +226,9 @@ test('no part of a conversation is written to disk', async ({ home, chat }) => {
 test('without a daemon one is started, except with --no-start', async () => {
   const home = await makeHome();
   try {
-    assert.is((await svc(['chat', '--no-start'], { home, input: 'Hello\n' })).code, 3);
+    assertExit(await svc(['chat', '--no-start'], { home, input: 'Hello\n' }), 3);
     const started = await svc(['chat', ...STEADY], { home, input: 'Hello\n' });
-    assert.is(started.code, 0, started.stderr);
+    assertExit(started, 0);
     assert.match(started.stderr, /^svc: starting the daemon$/m);
   } finally {
     await svc(['stop', '--force'], { home });

@@ -9,6 +9,7 @@ import { loadSpecs } from '../../src/cli/commands.ts';
 import { SHELLS } from '../../src/cli/commands/completion/shells.ts';
 import { GROUPS } from '../../src/cli/groups.ts';
 import { settingNames } from '../../src/config/settings.ts';
+import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
@@ -159,7 +160,7 @@ test('svc completion prints the script', async ({ home }) => {
     assert.is(stdout.trimEnd(), SHELLS[shell](Object.entries(COMMANDS)).trimEnd());
   }
   const wrong = await svc(['completion', 'fsh'], { home });
-  assert.is(wrong.code, 2);
+  assertExit(wrong, 2);
   assert.match(wrong.stderr, /one of bash, zsh, fish[^]*did you mean/);
 });
 

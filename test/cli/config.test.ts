@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setSetting, settingNames, type Setting } from '../../src/config/settings.ts';
+import { assertExit } from '../support/exit.ts';
 import { rejection } from '../support/errors.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, type SvcOptions, type SvcResult } from '../support/svc.ts';
@@ -80,20 +81,20 @@ test('get prints one value', async ({ run }) => {
 
 test('set creates the file with mode 0600 and changes only the given setting', async ({ run, file, read }) => {
   const set = await run('set', 'http.port', '8000', '--json');
-  assert.is(set.code, 0, set.stderr);
+  assertExit(set, 0);
   assert.equal(JSON.parse(set.stdout), { name: 'http.port', value: 8000, file, restart_needed: false });
   assert.is(statSync(file).mode & 0o777, 0o600);
-  assert.is((await run('set', 'http.allowed_hosts', '["a.example", "b"]')).code, 0);
-  assert.is((await run('set', 'log.level', 'debug')).code, 0);
-  assert.is((await run('set', 'http.host', '127')).code, 0, 'a text that looks like a number');
+  assertExit(await run('set', 'http.allowed_hosts', '["a.example", "b"]'), 0);
+  assertExit(await run('set', 'log.level', 'debug'), 0);
+  assertExit(await run('set', 'http.host', '127'), 0, 'a text that looks like a number');
   assert.equal(JSON.parse(read()), {
     http: { port: 8000, allowed_hosts: ['a.example', 'b'], host: '127' },
     log: { level: 'debug' },
   });
-  assert.is((await run('unset', 'http.port')).code, 0);
+  assertExit(await run('unset', 'http.port'), 0);
   assert.is((await run('get', 'http.port')).stdout, '7117\n');
   assert.match((await run('unset', 'http.port')).stdout, /was not in/);
-  assert.is((await run('unset', 'http.prot')).code, 2);
+  assertExit(await run('unset', 'http.prot'), 2);
 });
 
 test('set keeps comments, a symbolic link and the mode of the file', async ({ run, write, read, file, home }) => {
@@ -103,7 +104,7 @@ test('set keeps comments, a symbolic link and the mode of the file', async ({ ru
   writeFileSync(real, text, { mode: 0o640 });
   rmSync(file);
   symlinkSync(real, file);
-  assert.is((await run('set', 'http.port', '2')).code, 0);
+  assertExit(await run('set', 'http.port', '2'), 0);
   assert.is(read(), text.replace('1,', '2,'));
   assert.ok(lstatSync(file).isSymbolicLink());
   assert.is(statSync(real).mode & 0o777, 0o640);
@@ -125,7 +126,7 @@ test('an invalid value is refused, and nothing is written', async ({ run, write,
     await rejection(() => setSetting({ configFile: file }, name, value), 'INVALID_REQUEST', message);
     assert.is(read(), text);
   }
-  assert.is((await run('set', 'http.port', 'x')).code, 2);
+  assertExit(await run('set', 'http.port', 'x'), 2);
 });
 
 test('an invalid file is reported with its place, and only changes that repair it are written', async ({
@@ -144,10 +145,10 @@ test('an invalid file is reported with its place, and only changes that repair i
   }
   write('{ "htp": 1, "log": { "level": "loud" } }');
   const other = await run('set', 'http.port', '2');
-  assert.is(other.code, 78);
+  assertExit(other, 78);
   assert.match(other.stderr, /config\.json:1:3: unknown key "htp"[^]*svc config unset/);
-  assert.is((await run('unset', 'htp')).code, 0);
-  assert.is((await run('set', 'log.level', 'warn')).code, 0, 'what is wrong is what is set');
+  assertExit(await run('unset', 'htp'), 0);
+  assertExit(await run('set', 'log.level', 'warn'), 0, 'what is wrong is what is set');
   assert.equal(JSON.parse(read()), { log: { level: 'warn' } });
 });
 
@@ -157,7 +158,7 @@ test('validate reports every problem with line and column', async ({ run, write,
   assert.is((await run('validate')).stdout, `${file} is valid\n`);
   write('{\n  "htp": {},\n  "http": { "port": "x" },\n  "http": {}\n}');
   const result = await run('validate');
-  assert.is(result.code, 78);
+  assertExit(result, 78);
   const lines = result.stdout.trimEnd().split('\n');
   assert.is(lines[0], `${file}:2:3: unknown key "htp"; did you mean "http"?`);
   assert.ok(lines.includes(`${file}:4:3: duplicate key "http"`), result.stdout);
@@ -194,7 +195,7 @@ test('set warns about environment overrides, and about settings that need a rest
   assert.not.match(overridden.stderr, /daemon/);
   const started = await svc(['start', '--json', '--timeout', '150s'], { home });
   try {
-    assert.is(started.code, 0, started.stderr);
+    assertExit(started, 0);
     const now = await runWith(env, 'set', 'log.level', 'debug', '--json');
     assert.is((JSON.parse(now.stdout) as { restart_needed: boolean }).restart_needed, false);
     assert.is(now.stderr, '');

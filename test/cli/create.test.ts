@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { GenerateResult } from '../../src/protocol/generate.ts';
 import type { ModelRecord } from '../../src/protocol/records.ts';
+import { assertExit } from '../support/exit.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
@@ -22,7 +23,7 @@ test('a Modelfile becomes a name of the config, which keeps its comments', async
     'FROM ./weights.gguf\nPARAMETER temperature 0\nPARAMETER num_predict 5\nPARAMETER num_thread 3\nSYSTEM """You are\nMario."""\n',
   );
   const made = await run('model', 'create', 'mario', '-f', modelfile);
-  assert.is(made.code, 0, made.stderr);
+  assertExit(made, 0);
   assert.match(made.stdout, /^created mario from weights; try it: svc run -m mario "Hello"$/m);
   assert.match(made.stderr, /Modelfile: line 4: PARAMETER num_thread: svc chooses it for the machine/);
   const text = readFileSync(config, 'utf8');
@@ -47,7 +48,7 @@ test('a Modelfile becomes a name of the config, which keeps its comments', async
   const printed = (await run('model', 'show', 'mario', '--modelfile')).stdout;
   assert.is(printed, 'FROM weights\nPARAMETER num_predict 2\n');
 
-  assert.is((await run('model', 'rm', 'mario')).code, 0);
+  assertExit(await run('model', 'rm', 'mario'), 0);
   const { models } = JSON.parse((await run('model', 'list', '--json')).stdout) as { models: ModelRecord[] };
   assert.equal(
     models.map(({ id }) => id),
@@ -72,7 +73,7 @@ test('errors name the line, the model or the name', async ({ home, run }) => {
     assert.match(result.stderr, message);
   }
   const missing = await run('model', 'create', 'x', '-f', join(home.dir, 'nothing'));
-  assert.is(missing.code, 65);
+  assertExit(missing, 65);
   assert.match(missing.stderr, /no such file/);
 });
 

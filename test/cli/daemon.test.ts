@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { DoctorRecord } from '../../src/protocol/doctor.ts';
 import type { HealthRecord, ModelRecord, StatusRecord } from '../../src/protocol/records.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnSvc, svc, type SvcResult } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 import { waitFor } from '../support/wait.ts';
@@ -28,7 +29,7 @@ function shapeOf(value: unknown): unknown {
 
 test('start, status, health and stop', async ({ run, home }) => {
   const started = await run('start', '--json', '--timeout', '150s');
-  assert.is(started.code, 0, started.stderr);
+  assertExit(started, 0);
   const { already_running, ...record } = parsed<StatusRecord & { already_running: boolean }>(started);
   assert.is(already_running, false);
   // It serves. On a machine under heavy load a file system may seem to stand still for a second, which is a warning.
@@ -38,19 +39,19 @@ test('start, status, health and stop', async ({ run, home }) => {
   assert.match(record.http ?? '', /^127\.0\.0\.1:\d+$/);
 
   const again = await run('start');
-  assert.is(again.code, 0);
+  assertExit(again, 0);
   assert.match(again.stdout, new RegExp(`already running \\(pid ${String(record.pid)}\\)`));
 
   const status = await run('status', '--json');
-  assert.is(status.code, 0);
+  assertExit(status, 0);
   assert.is(parsed<StatusRecord>(status).pid, record.pid);
   assert.match((await run('status')).stdout, /^state: +READY$/m);
 
   const steps = async (): Promise<unknown> => parsed<HealthRecord>(await run('health', '--json')).models[0]?.steps;
   await waitFor('the engine to tell of its steps', steps);
   const [http, socket] = [await run('health', '--json'), await run('health', '--source', 'socket', '--json')];
-  assert.is(http.code, 0);
-  assert.is(socket.code, 0);
+  assertExit(http, 0);
+  assertExit(socket, 0);
   const records = [http, socket].map((result) => ({ ...parsed<HealthRecord>(result), sampled_at: '' }));
   assert.equal(shapeOf(records[0]), shapeOf(records[1]));
   assert.match((await run('health')).stdout, /^ok +engine/m);
@@ -72,19 +73,19 @@ test('start, status, health and stop', async ({ run, home }) => {
   assert.is((await following.result).signal, 'SIGINT');
 
   const stop = await run('stop');
-  assert.is(stop.code, 0);
+  assertExit(stop, 0);
   assert.is(stop.stdout, 'svc has stopped\n');
   const after = await run('status', '--json');
-  assert.is(after.code, 3);
+  assertExit(after, 3);
   assert.is(parsed<StatusRecord>(after).last_exit?.code, 0);
 });
 
 test('models are loaded and unloaded in the daemon; an added model is available at once', async ({ run, home }) => {
-  assert.is((await run('start', '--timeout', '150s')).code, 0);
+  assertExit(await run('start', '--timeout', '150s'), 0);
   const path = parsed<ModelRecord>(await run('model', 'show', 'builtin', '--json')).path;
-  assert.is((await run('model', 'add', path, '--name', 'mine')).code, 0);
+  assertExit(await run('model', 'add', path, '--name', 'mine'), 0);
   const load = await run('model', 'load', 'mine', '--json');
-  assert.is(load.code, 0, load.stderr);
+  assertExit(load, 0);
   const events = load.stdout
     .trimEnd()
     .split('\n')
@@ -101,8 +102,8 @@ test('models are loaded and unloaded in the daemon; an added model is available 
 
   assert.is((await run('model', 'unload', 'mine')).stdout, 'unloaded mine\n');
   assert.is(parsed<ModelRecord>(await run('model', 'show', 'mine', '--json')).state, 'installed');
-  assert.is((await run('model', 'load', 'mine')).code, 0);
-  assert.is((await run('model', 'rm', 'mine')).code, 0);
+  assertExit(await run('model', 'load', 'mine'), 0);
+  assertExit(await run('model', 'rm', 'mine'), 0);
   await waitFor('its engine to end', async () => {
     const { models } = parsed<StatusRecord>(await run('status', '--json'));
     return models.every((model) => model.id !== 'mine');
@@ -114,8 +115,8 @@ test('two concurrent starts both succeed and leave one daemon', async ({ run }) 
     run('start', '--json', '--timeout', '150s'),
     run('start', '--json', '--timeout', '150s'),
   ]);
-  assert.is(a.code, 0, a.stderr);
-  assert.is(b.code, 0, b.stderr);
+  assertExit(a, 0);
+  assertExit(b, 0);
   assert.is(parsed<StatusRecord>(a).pid, parsed<StatusRecord>(b).pid);
 });
 
@@ -124,7 +125,7 @@ test('a daemon that exits during startup is reported at once, with its last log 
   writeFileSync(join(home.dir, 'config', 'config.json'), '{ "htp": {} }');
   const startedAt = performance.now();
   const result = await run('start', '--timeout', '150s');
-  assert.is(result.code, 1);
+  assertExit(result, 1);
   assert.ok(performance.now() - startedAt < 120_000, 'not when its time is over');
   assert.match(result.stderr, /^svc: the daemon ended as it started \(exit code 78\): .*unknown key "htp"\nhint: /m);
   const json = await run('start', '--json');
@@ -139,7 +140,7 @@ test('a port that is in use is named in the error', async ({ home }) => {
   const { port } = other.address() as { port: number };
   try {
     const result = await svc(['start'], { home, env: { SVC_HTTP_ADDR: `127.0.0.1:${String(port)}` } });
-    assert.is(result.code, 1);
+    assertExit(result, 1);
     assert.match(result.stderr, new RegExp(String(port)));
   } finally {
     other.close();
@@ -151,15 +152,15 @@ test('a daemon without its addon runs, and start reports why it cannot serve', a
     home,
     env: { SVC_ADDON: join(home.dir, 'none.node') },
   });
-  assert.is(result.code, 1);
+  assertExit(result, 1);
   const { error } = JSON.parse(result.stderr) as { error: { message: string; hint: string } };
   assert.match(error.message, /cannot serve.*engine: .*none\.node/);
   const status = await svc(['status'], { home });
-  assert.is(status.code, 4);
+  assertExit(status, 4);
   assert.match(status.stdout, /engine: /);
-  assert.is((await svc(['health'], { home })).code, 4);
+  assertExit(await svc(['health'], { home }), 4);
   const answer = await svc(['run', 'hi'], { home });
-  assert.is(answer.code, 69);
+  assertExit(answer, 69);
 });
 
 test('a daemon that hangs counts as not ready, and stop kills it', async ({ run }) => {
@@ -167,12 +168,12 @@ test('a daemon that hangs counts as not ready, and stop kills it', async ({ run 
   const pid = started.pid as number;
   process.kill(pid, 'SIGSTOP');
   const status = await run('status', '--json');
-  assert.is(status.code, 4);
+  assertExit(status, 4);
   assert.match(status.stderr, /does not answer/);
   const stop = await run('stop');
-  assert.is(stop.code, 124);
+  assertExit(stop, 124);
   assert.match(stop.stderr, /killing it/);
-  assert.is((await run('status')).code, 3);
+  assertExit(await run('status'), 3);
   assert.match(parsed<StatusRecord>(await run('status', '--json')).last_exit?.reason ?? '', /unexpectedly/);
 });
 

@@ -6,6 +6,7 @@ import { check } from '../../src/cli/commands/doctor/check.ts';
 import { catalogue, estimatedBytes } from '../../src/models/pull/catalogue.ts';
 import type { DoctorRecord } from '../../src/protocol/doctor.ts';
 import { unknownFile } from '../../src/models/store/record.ts';
+import { assertExit } from '../support/exit.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 
 const test = svcSuite('doctor advice');
@@ -57,7 +58,7 @@ test('doctor says that only the built-in model is installed, and what to pull', 
   const { advice } = JSON.parse((await run('doctor', '--offline', '--json')).stdout) as DoctorRecord;
   assert.is(advice.only_builtin, true);
   const file = join(import.meta.dirname, '..', '..', 'build', 'models', 'tiny-llama.gguf');
-  assert.is((await run('model', 'add', file)).code, 0);
+  assertExit(await run('model', 'add', file), 0);
   assert.not.match((await run('doctor', '--offline')).stdout, /Only the built-in model/);
 });
 

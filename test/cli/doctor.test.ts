@@ -9,7 +9,6 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   renameSync,
   statSync,
   utimesSync,
@@ -22,27 +21,23 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import * as v from 'valibot';
 import { check } from '../../src/cli/commands/doctor/check.ts';
 import { checkGrpc } from '../../src/cli/commands/doctor/daemon-checks.ts';
 import { checkUser } from '../../src/cli/commands/doctor/machine-checks.ts';
 import { checkApiKeys, checkProviders } from '../../src/cli/commands/doctor/provider-check.ts';
-import { ControlClient } from '../../src/client/control-client.ts';
 import { parseConfig } from '../../src/config/config.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
-import { CHECK_NAMES, type DoctorCheck, type DoctorRecord } from '../../src/protocol/doctor.ts';
+import { CHECK_NAMES, type DoctorCheck } from '../../src/protocol/doctor.ts';
 import type { ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
-import { buildBackend, SOFTWARE_GPU } from '../support/gpu-backends.ts';
+import { assertExit } from '../support/exit.ts';
+import { buildBackend } from '../support/gpu-backends.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
-import { waitFor } from '../support/wait.ts';
+import { examine, isBad, parsed } from './doctor-record.ts';
 import { read, root } from '../architecture/source-files.ts';
-
-/** With a software GPU, doctor compiles its shaders several times: up to a minute of processor time each. */
-const TIMEOUT_MS = 600_000;
 
 const isRoot = process.getuid?.() === 0;
 
@@ -55,52 +50,6 @@ interface Context {
 const test = suite<Context>('doctor');
 
 let sound: ReadonlySet<string> | undefined;
-const isBad = ({ status }: DoctorCheck): boolean => status === 'warn' || status === 'fail';
-
-const nullableText = v.nullable(v.pipe(v.string(), v.minLength(1)));
-const DoctorRecordSchema = v.strictObject({
-  ok: v.boolean(),
-  advice: v.strictObject({
-    first: nullableText,
-    only_builtin: v.boolean(),
-    models: v.array(
-      v.strictObject({
-        name: v.string(),
-        command: v.pipe(v.string(), v.startsWith('svc pull ')),
-        estimated_bytes: v.pipe(v.number(), v.minValue(1)),
-        estimated_tokens_per_second: v.nullable(v.number()),
-        good_at: v.string(),
-      }),
-    ),
-  }),
-  checks: v.array(
-    v.strictObject({
-      name: v.union([v.picklist(CHECK_NAMES), v.custom<`device ${string}`>((name) => /^device \S/.test(String(name)))]),
-      status: v.picklist(['ok', 'warn', 'fail', 'skip']),
-      value: nullableText,
-      detail: nullableText,
-      hint: nullableText,
-    }),
-  ),
-});
-
-function parsed(stdout: string): DoctorRecord {
-  const record = v.parse(DoctorRecordSchema, JSON.parse(stdout));
-  assert.is(
-    record.ok,
-    record.checks.every(({ status }) => status !== 'fail'),
-  );
-  for (const each of record.checks.filter(isBad)) assert.ok(each.hint, `${each.name} says no mend`);
-  return record;
-}
-
-async function examine(home: Home, env: Readonly<Record<string, string>> = {}): Promise<DoctorRecord> {
-  const { stdout, code } = await svc(['doctor', '--json'], { home, env, timeoutMs: TIMEOUT_MS });
-  const record = parsed(stdout);
-  assert.is(code, record.ok ? 0 : 1);
-  return record;
-}
-
 test.before(async () => {
   const home = await makeHome();
   const { checks } = await examine(home);
@@ -144,27 +93,33 @@ test('a healthy machine: a CPU kernel runs, its variant is named, the default mo
   assert.is(check('providers').status, 'skip');
 });
 
-test('an invalid line in the config', async ({ home, turned, check }) => {
+test('an invalid line in the config, which leaves the environment', async ({ home, turned, check }) => {
   mkdirSync(join(home.dir, 'config'));
   writeFileSync(join(home.dir, 'config', 'config.json'), '{\n  "http": {},\n  "engin": {}\n}\n');
-  assert.equal(await turned(), ['config']);
+  await withListener(async (address) => {
+    assert.equal(await turned({ SVC_HTTP_ADDR: address }), ['config', 'http']);
+    assert.is(check('http').value, address);
+  });
   assert.match(check('config').detail ?? '', /config\.json:3:3: unknown key "engin"/);
 });
 
 for (const name of ['http', 'grpc']) {
   test(`a ${name} port in use by another process`, async ({ turned, check }) => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as { port: number };
     const variable = `SVC_${name.toUpperCase()}_ADDR`;
-    try {
-      assert.equal(await turned({ [variable]: `127.0.0.1:${String(port)}` }), [name]);
+    await withListener(async (address) => {
+      assert.equal(await turned({ [variable]: address }), [name]);
       assert.match(check(name).detail ?? '', /EADDRINUSE/);
       assert.match(check(name).hint ?? '', variable);
-    } finally {
-      server.close();
-    }
+    });
   });
+}
+
+/** Calls with the address of a port that is in use. */
+async function withListener(use: (address: string) => Promise<void>): Promise<void> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  await use(`127.0.0.1:${String(port)}`).finally(() => server.close());
 }
 
 test('a gRPC port of the daemon that listens but gives wrong answers', async () => {
@@ -242,7 +197,7 @@ if (isRoot) {
 }
 
 test('a model with damaged content, and one whose file is missing', async ({ home, turned, check }) => {
-  assert.is((await svc(['model', 'add', builtinModelPath(), '--copy', '--name', 'copy'], { home })).code, 0);
+  assertExit(await svc(['model', 'add', builtinModelPath(), '--copy', '--name', 'copy'], { home }), 0);
   assert.equal(await turned(), []);
   assert.match(check('model_store').detail ?? '', /copy: digest verified/);
 
@@ -295,39 +250,6 @@ test('a GPU backend that crashes when it is loaded', async ({ home, turned, chec
   assert.match(check('gpu').detail ?? '', /not used: .*ended by SIGABRT/);
   assert.match(check('default_model').detail ?? '', /one token/);
 });
-
-if (SOFTWARE_GPU !== null) {
-  test('a GPU: its backend is loaded and computes in doctor and in the daemon', async ({ home, turned, check }) => {
-    const env = SOFTWARE_GPU ?? {};
-    assert.equal(await turned(env), []);
-    assert.match(check('gpu').value ?? '', /^card llvmpipe .*, backend Vulkan, \d+(\.\d)? tokens\/s$/);
-    assert.match(check('gpu').detail ?? '', /used through .*libggml-vulkan\.so; .* the same tokens/);
-    assert.match(check('device Vulkan0').value ?? '', /^\d+\.\d GFLOP\/s$/);
-    assert.match(check('device Vulkan0').detail ?? '', /llvmpipe.* of memory/);
-    const { value } = check('device Vulkan0');
-    console.log(`    Vulkan0: ${value ?? ''}`);
-
-    assert.is((await svc(['start', '--timeout', '150s'], { home, env })).code, 0);
-    // A driver may crash at any time; then svc starts another engine.
-    const engineWithBackend = async (): Promise<number | null> => {
-      const { models } = JSON.parse((await svc(['status', '--json'], { home })).stdout) as StatusRecord;
-      const pid = models[0]?.pid ?? null;
-      // The process is not dumpable, so only root can read its maps.
-      if (pid === null || !isRoot) return pid;
-      return readFileSync(`/proc/${String(pid)}/maps`, 'utf8').includes('libggml-vulkan.so') ? pid : null;
-    };
-    const pid = await waitFor('an engine with the backend', engineWithBackend).catch((cause: unknown) => {
-      throw new Error(readFileSync(join(home.dir, 'state', 'daemon.log'), 'utf8'), { cause });
-    });
-    assert.match(readFileSync(`/proc/${String(pid)}/status`, 'utf8'), /^Seccomp:\t2$/m);
-    const { resources } = await new ControlClient(join(home.dir, 'run', 'svc.sock')).health();
-    const gpu = resources.devices.find(({ name }) => name === 'Vulkan0');
-    assert.ok(gpu?.backend === 'Vulkan');
-    // Older versions of this driver do not report free memory.
-    const free = gpu.memory_free_bytes ?? 0;
-    assert.ok(free >= 0 && free < (gpu.memory_total_bytes ?? 0));
-  });
-}
 
 test('a healthy daemon, a draining one, and one that does not answer', async ({ home, turned, check }) => {
   const started = await svc(['start', '--timeout', '150s', '--json'], { home });

@@ -8,6 +8,7 @@ import { findLibrary } from '../../src/engine/gpu/libraries.ts';
 import { BACKEND_PACKAGES, type BackendPackage } from '../../src/engine/gpu/packages.ts';
 import { examineGpu } from '../../src/engine/gpu.ts';
 import { variable } from '../../src/process/environment.ts';
+import { assertExit } from '../support/exit.ts';
 import { SOFTWARE_GPU } from '../support/gpu-backends.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { NpmRegistry } from '../support/npm-registry.ts';
@@ -86,7 +87,7 @@ test('install without a usable GPU says why, and exits with 69', async ({ home }
     stderr,
     /^svc: no GPU backend can be used: no NVIDIA GPU or driver was found\nhint: .*svc gpu install vulkan\n$/,
   );
-  assert.is((await svc(['gpu', 'install', 'metal'], { home })).code, 2);
+  assertExit(await svc(['gpu', 'install', 'metal'], { home }), 2);
 });
 
 unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, test)(

@@ -5,6 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Conversation, ConversationSummary } from '../../src/home/conversations.ts';
 import type { GenerateResult } from '../../src/protocol/generate.ts';
+import { assertExit } from '../support/exit.ts';
 import { makeHome } from '../support/home.ts';
 import { svc, type SvcResult } from '../support/svc.ts';
 import type { SvcContext } from '../support/svc-suite.ts';
@@ -35,7 +36,7 @@ test.after(async ({ home, run }) => {
 
 const model = (name: string): string => join(import.meta.dirname, '..', '..', 'build', 'models', `${name}.gguf`);
 const ok = (result: SvcResult): string => {
-  assert.is(result.code, 0, result.stderr);
+  assertExit(result, 0);
   return result.stdout;
 };
 
@@ -43,7 +44,7 @@ test('nothing is written while it is off', async ({ run, chat, folder, list }) =
   ok(await chat(`${SECRET} one\n`));
   assert.not.ok(existsSync(folder));
   const refused = await run('run', '--continue', 'hi');
-  assert.is(refused.code, 78);
+  assertExit(refused, 78);
   assert.match(refused.stderr, /conversations are not kept.*\nhint: .*svc config set history\.enabled true/);
   assert.equal(await list(), { enabled: false, conversations: [] });
   assert.match((await run('history', 'list')).stderr, /conversations are not kept/);
@@ -95,9 +96,9 @@ test('a chat is kept, run --continue goes on with it, and the commands read and 
   ok(await run('history', 'rm', oldest?.id ?? ''));
   assert.is((await list()).conversations.length, 1);
   const gone = await run('history', 'show', oldest?.id ?? '');
-  assert.is(gone.code, 2);
+  assertExit(gone, 2);
   assert.match(gone.stderr, /there is no kept conversation/);
-  assert.is((await run('history', 'clear')).code, 2, 'without a terminal it needs --yes');
+  assertExit(await run('history', 'clear'), 2, 'without a terminal it needs --yes');
   assert.match(ok(await run('history', 'clear', '--yes')), /^removed 1 conversation\n$/);
   assert.equal(readdirSync(folder), []);
 

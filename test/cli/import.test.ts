@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import type { ImportRecord } from '../../src/cli/machine/import.ts';
 import type { GenerateResult } from '../../src/protocol/generate.ts';
 import type { ModelRecord } from '../../src/protocol/records.ts';
+import { assertExit } from '../support/exit.ts';
 import { splitGguf } from '../support/split-gguf.ts';
 import { svc, type SvcResult } from '../support/svc.ts';
 import { svcSuite, type SvcContext } from '../support/svc-suite.ts';
@@ -116,7 +117,7 @@ test("Ollama's models keep their places, names and settings", async (context) =>
   );
 
   const answer = await store.svc('run', '--json', '--max-tokens', '4', 'gemma:2b', 'how', 'are', 'you');
-  assert.is(answer.code, 0, answer.stderr);
+  assertExit(answer, 0);
   assert.is((JSON.parse(answer.stdout) as GenerateResult).model, 'gemma:2b');
 });
 
@@ -128,7 +129,7 @@ test('a blob that Ollama has removed is one message, with what to do', async (co
   await store.take('--from', 'ollama');
   rmSync(blobs['model'] ?? '');
   const gone = await store.svc('run', 'gemma', 'hi');
-  assert.is(gone.code, 1);
+  assertExit(gone, 1);
   assert.match(
     gone.stderr,
     /the model gemma:latest cannot be loaded: there is no file .*\nhint: Ollama may have removed/,
@@ -156,7 +157,7 @@ test('a projector and an adapter of Ollama are used in place', async (context) =
   );
   assert.equal(bent.settings?.lora, [{ id: 'adapter', scale: 1 }]);
   const answer = await store.svc('run', '--max-tokens', '4', 'bent', 'hi', 'there');
-  assert.is(answer.code, 0, answer.stderr);
+  assertExit(answer, 0);
   assert.is((await store.svc('model', 'verify')).code, 0);
   rmSync(projector.path);
   const gone = await store.svc('run', 'see', 'hi');
@@ -198,7 +199,7 @@ test('LM Studio and the cache of the hub: repositories, parts, projectors, revis
   assert.is(qwen.source, 'hf:acme/Qwen-GGUF:sub/qwen-Q8_0-00001-of-00003.gguf');
   // Through links, by an engine in its sandbox.
   const answer = await store.svc('run', '--max-tokens', '4', 'acme/Qwen-GGUF:Q8_0', 'hi', 'there');
-  assert.is(answer.code, 0, answer.stderr);
+  assertExit(answer, 0);
   const text = await store.svc('model', 'import');
   assert.match(text.stdout, /^MODEL +SIZE +FROM +STATE\nacme\/Gemma-GGUF:Q4_K_M +\S+ \S+ +LM Studio +present/);
   assert.match(text.stdout, /\n0 registered, 6 here already, 0 refused\n$/);
@@ -327,13 +328,13 @@ test('links and files of another kind in the other two stores', async (context) 
 test('without a store, an import from it says where it looked', async (context) => {
   const store = storeIn(context);
   const none = await store.svc('model', 'import', '--from', 'lmstudio');
-  assert.is(none.code, 1);
+  assertExit(none, 1);
   assert.match(
     none.stderr,
     /there are no models of LM Studio: no folder .*\.lmstudio\/models, .*lm-studio\/models\nhint: /,
   );
   const all = await store.svc('model', 'import');
-  assert.is(all.code, 0, all.stderr);
+  assertExit(all, 0);
   assert.is(all.stdout, '0 registered, 0 here already, 0 refused\n');
 });
 

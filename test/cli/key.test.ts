@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, type SvcResult } from '../support/svc.ts';
 
@@ -19,7 +20,7 @@ test.after.each(({ home }) => home.remove());
 
 test('add prints the key once, on standard output; list never does; rm removes it', async ({ home, run }) => {
   const added = await run('key', 'add', 'laptop');
-  assert.is(added.code, 0, added.stderr);
+  assertExit(added, 0);
   assert.match(added.stdout, /^svc_[\w-]{43}\n$/);
   assert.match(added.stderr, /laptop, scope inference; it is shown only once/);
   const json = JSON.parse((await run('key', 'add', 'deploy', '--scope', 'admin', '--json')).stdout) as {
@@ -49,7 +50,7 @@ test('add prints the key once, on standard output; list never does; rm removes i
 test('limits are set at once, and shown', async ({ run }) => {
   const flags = ['--models', 'tiny, openai/gpt-5', '--models', 'smart,tiny', '--tokens-per-day', '1000'];
   const added = await run('key', 'add', 'guest', ...flags, '--tokens-per-month', '20000', '--expires', '30d');
-  assert.is(added.code, 0, added.stderr);
+  assertExit(added, 0);
   const { keys } = JSON.parse((await run('key', 'list', '--json')).stdout) as { keys: Record<string, unknown>[] };
   const { expires_at, created_at, ...limits } = keys[0] ?? {};
   assert.equal(limits, {
@@ -73,15 +74,15 @@ test('limits are set at once, and shown', async ({ run }) => {
     ['--expires', '2020-01-31'],
     ['--expires', '2027-02-31T99:00Z'],
   ])
-    assert.is((await run('key', 'add', 'wrong', ...wrong)).code, 2, wrong.join(' '));
+    assertExit(await run('key', 'add', 'wrong', ...wrong), 2, wrong.join(' '));
 });
 
 test('wrong usage has its exit codes', async ({ run }) => {
-  assert.is((await run('key', 'add')).code, 2);
-  assert.is((await run('key', 'add', 'a b')).code, 2);
-  assert.is((await run('key', 'add', 'a', '--scope', 'root')).code, 2);
-  assert.is((await run('key', 'rm', 'nobody')).code, 1);
-  assert.is((await run('key')).code, 0, 'help');
+  assertExit(await run('key', 'add'), 2);
+  assertExit(await run('key', 'add', 'a b'), 2);
+  assertExit(await run('key', 'add', 'a', '--scope', 'root'), 2);
+  assertExit(await run('key', 'rm', 'nobody'), 1);
+  assertExit(await run('key'), 0, 'help');
 });
 
 test.run();

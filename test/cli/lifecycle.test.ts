@@ -9,6 +9,7 @@ import * as assert from 'uvu/assert';
 import { VERSION } from '../../src/config/version.ts';
 import { readDaemonFile, writeDaemonFile, type DaemonFile } from '../../src/home/daemon-file.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnDaemon } from '../support/daemon.ts';
 import { svc } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
@@ -29,12 +30,12 @@ test('a daemon of another version is reported on standard error only', async ({ 
   const daemon = await spawnDaemon(home, { entry: join(other, 'src', 'cli', 'main.ts') }).settled();
 
   const status = await run('status', '--json');
-  assert.is(status.code, 0);
+  assertExit(status, 0);
   assert.is((JSON.parse(status.stdout) as StatusRecord).version, '9.8.7');
   assert.match(status.stderr, `svc: the daemon has version 9.8.7, this command ${VERSION}`);
-  assert.is((await run('stop')).code, 0);
+  assertExit(await run('stop'), 0);
   assert.is((await daemon.exit).code, 0);
-  assert.is((await run('start', '--timeout', '150s')).code, 0);
+  assertExit(await run('start', '--timeout', '150s'), 0);
   assert.is((await run('status')).stderr, '');
 });
 
@@ -52,17 +53,17 @@ test('a daemon that crashes during startup: start reports how it ended and its l
   );
   const env = { NODE_OPTIONS: `--require ${plant}` };
   const result = await svc(['start', '--timeout', '150s'], { home, env });
-  assert.is(result.code, 1);
+  assertExit(result, 1);
   assert.match(result.stderr, 'last log lines:');
   assert.match(result.stderr, /started .*mode=background/);
   assert.match(result.stderr, 'svc: the daemon ended as it started (signal SIGABRT)');
   // Without the fault it starts, despite the files that the crash left.
-  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
+  assertExit(await svc(['start', '--timeout', '150s'], { home }), 0);
 });
 
 test('stop never kills another process that got the pid of a dead daemon', async ({ home, run }) => {
   const started = await run('start', '--timeout', '150s', '--json');
-  assert.is(started.code, 0, started.stderr);
+  assertExit(started, 0);
   const { pid, socket } = JSON.parse(started.stdout) as StatusRecord;
   process.kill(pid as number, 'SIGKILL');
   const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
@@ -75,7 +76,7 @@ test('stop never kills another process that got the pid of a dead daemon', async
     silent.listen(socketPath);
     await once(silent, 'listening');
     const stop = await svc(['stop', '--force'], { home, env: { SVC_SOCKET: socketPath } });
-    assert.is(stop.code, 4, stop.stderr);
+    assertExit(stop, 4);
     assert.match(stop.stderr, 'does not answer');
     assert.is(bystander.exitCode ?? bystander.signalCode, null, 'it lives');
     process.kill(bystander.pid as number, 0);
@@ -91,9 +92,9 @@ test('garbage in place of the files that a daemon leaves does not prevent a star
   mkdirSync(state);
   for (const garbage of ['{"pid": 1', '\u0000\u0001', 'x'.repeat(100_000)]) {
     writeFileSync(join(state, 'daemon.json'), garbage);
-    assert.is((await run('status')).code, 3);
-    assert.is((await run('start', '--timeout', '150s')).code, 0);
-    assert.is((await run('stop', '--force')).code, 0);
+    assertExit(await run('status'), 3);
+    assertExit(await run('start', '--timeout', '150s'), 0);
+    assertExit(await run('stop', '--force'), 0);
   }
 });
 

@@ -5,6 +5,7 @@ import { MarkdownStream } from '../../src/cli/terminal/markdown.ts';
 import { width } from '../../src/cli/terminal/width.ts';
 import { chunk } from '../backends/cloud/cloud-support.ts';
 import { startUpstream, type Upstream } from '../backends/cloud/upstream.ts';
+import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
 import { KEYS, NO_TERMINAL, Terminal } from '../support/terminal.ts';
@@ -113,8 +114,8 @@ test.before(async (context) => {
     ['provider', 'set', 'mine', '--base-url', context.upstream.url, '--default-model', 'm'],
     context,
   );
-  assert.is(set.code, 0, set.stderr);
-  assert.is((await svc(['start', '--timeout', '150s'], context)).code, 0);
+  assertExit(set, 0);
+  assertExit(await svc(['start', '--timeout', '150s'], context), 0);
 });
 test.after(async ({ home, upstream }) => {
   await svc(['stop', '--force'], { home });
@@ -128,7 +129,7 @@ test('svc run renders on a terminal, and no escape sequence of the answer reache
   if (NO_TERMINAL !== undefined) return;
   const env = { ...home.env, NO_COLOR: undefined };
   for (const flags of [[], ['--no-stream']]) {
-    const terminal = new Terminal([...SVC_COMMAND, 'run', '--provider', 'mine', ...flags, 'hi'], env, 60);
+    const terminal = new Terminal([...SVC_COMMAND, 'run', '--provider', 'mine', ...flags, 'hi'], env, { columns: 60 });
     assert.is(await terminal.end(), 0);
     assert.match(terminal.raw, RENDERED);
     assert.not.match(terminal.raw, /\u001b\[2J|\u001b\]|\u0007|\u009b/);
@@ -140,7 +141,7 @@ test('svc run renders on a terminal, and no escape sequence of the answer reache
     const terminal = new Terminal(
       [...SVC_COMMAND, 'run', '--provider', 'mine', ...flags, 'hi'],
       { ...env, ...more },
-      60,
+      { columns: 60 },
     );
     assert.is(await terminal.end(), 0);
     assert.match(terminal.raw, /# Title\r\n\r\nSome \*\*bold\*\* text/);
@@ -155,7 +156,11 @@ test('a pipe has the answer as it is', async ({ home }) => {
 
 test('svc chat renders, too', async ({ home }) => {
   if (NO_TERMINAL !== undefined) return;
-  const chat = new Terminal([...SVC_COMMAND, 'chat', '--provider', 'mine'], { ...home.env, NO_COLOR: undefined }, 60);
+  const chat = new Terminal(
+    [...SVC_COMMAND, 'chat', '--provider', 'mine'],
+    { ...home.env, NO_COLOR: undefined },
+    { columns: 60 },
+  );
   await chat.shows(/>>> $/);
   chat.type(`hi${KEYS.enter}`);
   await chat.shows(/• item\n/);

@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import type { DoctorRecord } from '../../src/protocol/doctor.ts';
 import type { ModelMemory, ModelRecord, StatusRecord, VersionRecord } from '../../src/protocol/records.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
+import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, type SvcOptions, type SvcResult } from '../support/svc.ts';
 
@@ -32,7 +33,7 @@ const errorOf = ({ stderr }: SvcResult): { code: string; message: string; hint?:
 test('model show prints the memory of a model at the configured context length and at others', async ({ run }) => {
   await run('config', 'set', 'engine.context_length', '1024');
   const shown = await run('model', 'show', 'builtin', '--json');
-  assert.is(shown.code, 0, shown.stderr);
+  assertExit(shown, 0);
   const { id, memory } = JSON.parse(shown.stdout) as ModelRecord & { memory: readonly ModelMemory[] };
   assert.is(id, 'builtin');
   assert.equal(
@@ -54,7 +55,7 @@ test('model show prints the memory of a model at the configured context length a
 
 test('help and version are printed on standard output', async ({ run }) => {
   const help = await run();
-  assert.is(help.code, 0);
+  assertExit(help, 0);
   assert.match(help.stdout, /svc <command>/);
   assert.is(help.stderr, '');
   assert.match((await run('run', '--help')).stdout, /--max-tokens N/);
@@ -64,11 +65,11 @@ test('help and version are printed on standard output', async ({ run }) => {
 
 test('usage errors exit 2, with text or JSON on standard error', async ({ run }) => {
   const plain = await run('modle');
-  assert.is(plain.code, 2);
+  assertExit(plain, 2);
   assert.is(plain.stdout, '');
   assert.is(plain.stderr, 'svc: unknown command "modle"\nhint: did you mean "model"?\n');
   const json = await run('status', '--jsn', '--json');
-  assert.is(json.code, 2);
+  assertExit(json, 2);
   assert.equal(errorOf(json), {
     code: 'INVALID_REQUEST',
     message: 'unknown flag --jsn for svc status',
@@ -81,13 +82,13 @@ test('usage errors exit 2, with text or JSON on standard error', async ({ run })
     ['logs', '--tail', 'x'],
     ['model', 'show'],
   ]) {
-    assert.is((await run(...args)).code, 2, args.join(' '));
+    assertExit(await run(...args), 2, args.join(' '));
   }
 });
 
 test('exit codes without a daemon: status 3, health 69, commands that need it 3, stop 0', async ({ run, home }) => {
   const status = await run('status', '--json');
-  assert.is(status.code, 3);
+  assertExit(status, 3);
   const record = JSON.parse(status.stdout) as StatusRecord;
   assert.is(record.state, 'STOPPED');
   assert.is(record.pid, null);
@@ -98,7 +99,7 @@ test('exit codes without a daemon: status 3, health 69, commands that need it 3,
 
   for (const source of ['http', 'grpc', 'socket']) {
     const health = await run('health', '--source', source, '--json');
-    assert.is(health.code, 69);
+    assertExit(health, 69);
     assert.is(errorOf(health).code, 'DAEMON_NOT_RUNNING');
   }
 
@@ -112,13 +113,13 @@ test('exit codes without a daemon: status 3, health 69, commands that need it 3,
     assert.is(errorOf(result).code, 'DAEMON_NOT_RUNNING');
   }
   const stop = await run('stop');
-  assert.is(stop.code, 0);
+  assertExit(stop, 0);
   assert.is(stop.stdout, 'svc is not running\n');
 });
 
 test('logs are read from the file', async ({ run, home }) => {
   const none = await run('logs');
-  assert.is(none.code, 0);
+  assertExit(none, 0);
   assert.match(none.stderr, /no log yet/);
   mkdirSync(join(home.dir, 'state'));
   const line = (level: string, n: number): string =>
@@ -144,7 +145,7 @@ test('models and providers are read from the store', async ({ run, home }) => {
   );
 
   const added = await run('model', 'add', builtinModelPath(), '--name', 'mine', '--json');
-  assert.is(added.code, 0, added.stderr);
+  assertExit(added, 0);
   assert.is((JSON.parse(added.stdout) as ModelRecord).id, 'mine');
   assert.is((await run('model', 'default', 'mine')).stdout, 'the default model is mine\n');
   assert.is((JSON.parse((await run('model', 'show', 'mine', '--json')).stdout) as ModelRecord).default, true);
@@ -155,20 +156,20 @@ test('models and providers are read from the store', async ({ run, home }) => {
 
   assert.is((await run('model', 'rm', 'mine', '--json')).stdout, '{\n  "removed": "mine"\n}\n');
   const gone = await run('model', 'show', 'mine', '--json');
-  assert.is(gone.code, 1);
+  assertExit(gone, 1);
   assert.is(errorOf(gone).code, 'MODEL_NOT_FOUND');
 
   const copied = await run('model', 'add', builtinModelPath(), '--copy', '--name', 'copy');
-  assert.is(copied.code, 0, copied.stderr);
+  assertExit(copied, 0);
   const unasked = await run('model', 'rm', 'copy');
-  assert.is(unasked.code, 2);
+  assertExit(unasked, 2);
   assert.match(unasked.stderr, /deletes .*\nhint: .*--yes/);
-  assert.is((await run('model', 'rm', '--yes', 'copy')).code, 0);
+  assertExit(await run('model', 'rm', '--yes', 'copy'), 0);
 
   const text = join(home.dir, 'text.gguf');
   writeFileSync(text, 'hello');
   const refused = await run('model', 'add', text, '--json');
-  assert.is(refused.code, 65);
+  assertExit(refused, 65);
   assert.is(errorOf(refused).code, 'MODEL_INVALID');
 });
 
@@ -176,7 +177,7 @@ test('an invalid config is reported with its line, exit 78', async ({ run, home 
   mkdirSync(join(home.dir, 'config'));
   writeFileSync(join(home.dir, 'config', 'config.json'), '{\n  "htp": {}\n}\n');
   const result = await run('model', 'list', '--json');
-  assert.is(result.code, 78);
+  assertExit(result, 78);
   assert.match(errorOf(result).message, /config\.json:2:3: unknown key "htp"/);
 });
 
@@ -186,7 +187,7 @@ test('version prints the details of the addon, or why it cannot be loaded', asyn
   assert.is(record.addon.error, null);
   assert.ok(record.addon.backends.includes('CPU'));
   const broken = await runWith({ env: { SVC_ADDON: join(home.dir, 'none.node') } }, 'version', '--json');
-  assert.is(broken.code, 0);
+  assertExit(broken, 0);
   assert.match((JSON.parse(broken.stdout) as VersionRecord).addon.error ?? '', /none\.node/);
 });
 
@@ -206,7 +207,7 @@ test('doctor reports what is broken and continues', async ({ home, with: runWith
   writeFileSync(join(home.dir, 'config', 'config.json'), '{ "http": { "port": "x" } }');
   const result = await runWith({ env: { SVC_ADDON: join(home.dir, 'none.node') } }, 'doctor', '--json');
   const { ok, checks } = JSON.parse(result.stdout) as DoctorRecord;
-  assert.is(result.code, 1);
+  assertExit(result, 1);
   assert.is(ok, false);
   const failed = checks.filter((check) => check.status === 'fail').map((check) => check.name);
   assert.equal(failed, ['addon', 'config']);
@@ -218,12 +219,12 @@ test('standard input that is not UTF-8 or too long exits 65 before a daemon is s
   run,
 }) => {
   const binary = await runWith({ input: Buffer.from([0x68, 0xff, 0xfe]) }, 'run', '--json');
-  assert.is(binary.code, 65);
+  assertExit(binary, 65);
   assert.is(errorOf(binary).code, 'INPUT_INVALID');
   const large = await runWith({ input: Buffer.alloc(32 * 1024 * 1024 + 1, 'a') }, 'run', '-', '--json');
-  assert.is(large.code, 65);
+  assertExit(large, 65);
   assert.is(errorOf(large).code, 'REQUEST_TOO_LARGE');
-  assert.is((await run('status')).code, 3);
+  assertExit(await run('status'), 3);
 });
 
 test.run();

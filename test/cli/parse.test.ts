@@ -1,8 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import * as v from 'valibot';
 import { ALIASES } from '../../src/cli/aliases.ts';
 import { loadSpecs, type CommandName } from '../../src/cli/commands.ts';
 import * as parser from '../../src/cli/parse.ts';
+import { answerFlags, type Flag } from '../../src/cli/spec.ts';
+import { GenerateRequestSchema } from '../../src/protocol/generate.ts';
 import { rejection } from '../support/errors.ts';
 
 const { wantsJson } = parser;
@@ -82,7 +85,7 @@ test('a flag value may look like a number, a flag, or be empty', () => {
   assert.is(command('run', '--system=a=b', 'hi').flags['system'], 'a=b');
   assert.equal(command('run', '--stop', '\n', 'hi').flags['stop'], ['\n']);
   assert.equal(command('run', '--stop=--', 'hi').flags['stop'], ['--']);
-  assert.is(command('run', '--temperature', '-1', 'hi').flags['temperature'], -1);
+  assert.equal(command('run', '--stop', '-1', 'hi').flags['stop'], ['-1']);
 });
 
 test('flags whose name begins with no- are ordinary flags', () => {
@@ -129,6 +132,30 @@ test('invalid flag values are refused, naming the flag', async () => {
   await refused(['run', 'hi', '--model'], /--model needs a value/, /./);
   await refused(['run', '--model', '--json', 'hi'], /--model needs a value/, /./);
   await refused(['run', '--seed', '1', '--seed', '2', 'hi'], /--seed may be given only once/, /./);
+});
+
+test('a number that every API refuses is refused by the command line, of each flag that has one', async () => {
+  const numeric = Object.entries<Flag>(answerFlags).flatMap(([name, flag]) =>
+    flag.kind === 'number' || flag.kind === 'count' ? [{ name, flag }] : [],
+  );
+  assert.is(numeric.length, 6);
+  for (const { name, flag } of numeric) {
+    const { least = flag.kind === 'count' ? 0 : -Infinity, most = Infinity } = flag;
+    const accepts = (value: number): boolean => {
+      const field = name.replaceAll('-', '_');
+      const fields = field === 'max_tokens' ? { max_tokens: value } : { sampling: { [field]: value } };
+      return v.is(GenerateRequestSchema, { messages: [{ role: 'user', content: 'hi' }], ...fields });
+    };
+    const step = flag.kind === 'count' ? 1 : 0.5;
+    assert.equal([least, most].map(accepts), [true, true], name);
+    assert.equal([least - step, most + step].map(accepts), [false, false], name);
+    for (const command of ['run', 'chat'] as const) {
+      const range = new RegExp(`--${name} must be a (whole )?number from ${least} to ${most}, not "${most + step}"`);
+      await refused([command, `--${name}`, String(most + step)], range, /./);
+      await refused([command, `--${name}=${String(least - step)}`], /must be a (whole )?number from/, /./);
+      parse([command, `--${name}`, String(most)]);
+    }
+  }
 });
 
 test('missing and surplus arguments are refused', async () => {

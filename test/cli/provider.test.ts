@@ -15,6 +15,7 @@ import { HELLO as GEMINI_HELLO } from '../backends/cloud/recorded-gemini.ts';
 import { HELLO as ANTHROPIC_HELLO } from '../backends/cloud/recorded-messages.ts';
 import { recorded, startUpstream, type Script, type Upstream } from '../backends/cloud/upstream.ts';
 import { ask } from '../http/ask.ts';
+import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
 import { spawnSvc, svc, SVC_COMMAND, type SvcResult } from '../support/svc.ts';
@@ -89,7 +90,7 @@ async function setMine({ piped, upstream }: Context, ...more: string[]): Promise
 /** Configures the provider `mine` with the upstream and its key in the variable MINE_LLM. */
 async function setMineByVariable({ run, upstream }: Context): Promise<void> {
   const args = ['--base-url', upstream.url, '--default-model', 'small', '--api-key-env', 'MINE_LLM'];
-  assert.is((await run('provider', 'set', 'mine', ...args)).code, 0);
+  assertExit(await run('provider', 'set', 'mine', ...args), 0);
 }
 
 test('without a daemon: set, list, test, models and unset', async (context) => {
@@ -107,7 +108,7 @@ test('without a daemon: set, list, test, models and unset', async (context) => {
   assert.is((await run('provider', 'models', 'mine')).stdout, 'small\nlarge\n');
 
   const tried = await run('provider', 'test', 'mine', '--json');
-  assert.is(tried.code, 0);
+  assertExit(tried, 0);
   const { ok, steps } = JSON.parse(tried.stdout) as { ok: boolean; steps: { step: string; status: string }[] };
   assert.is(ok, true);
   assert.equal(
@@ -117,18 +118,18 @@ test('without a daemon: set, list, test, models and unset', async (context) => {
 
   await piped('sk-bad', 'provider', 'set', 'mine', '--api-key-stdin');
   const refused = await run('provider', 'test', 'mine');
-  assert.is(refused.code, 77);
+  assertExit(refused, 77);
   assert.match(refused.stdout, /^ok +key[^]*^fail +models/m);
-  assert.is((await run('provider', 'models', 'mine')).code, 77);
+  assertExit(await run('provider', 'models', 'mine'), 77);
   await upstream.close();
   const gone = await run('provider', 'test', 'mine');
-  assert.is(gone.code, 69);
+  assertExit(gone, 69);
   assert.match(gone.stdout, /^fail +connect +.*ECONNREFUSED/m);
 
   assert.match((await run('provider', 'unset', 'mine')).stdout, /its key was deleted/);
   assert.equal(JSON.parse(configOf(home)), { providers: {}, cloud: {} });
   assert.equal(JSON.parse(credentialsOf(home)), { version: 1, credentials: {} });
-  assert.is((await run('provider', 'unset', 'mine')).code, 1);
+  assertExit(await run('provider', 'unset', 'mine'), 1);
 });
 
 test('invalid settings are refused before anything is written', async ({ run, piped, home }) => {
@@ -148,14 +149,14 @@ test('invalid settings are refused before anything is written', async ({ run, pi
     assert.match(result.stderr, words);
     assert.not.match(result.stderr, KEY);
   }
-  assert.is((await piped('', 'provider', 'set', 'openai', '--api-key-stdin')).code, 65);
-  assert.is((await piped(`${KEY} ${KEY}`, 'provider', 'set', 'openai', '--api-key-stdin')).code, 65);
+  assertExit(await piped('', 'provider', 'set', 'openai', '--api-key-stdin'), 65);
+  assertExit(await piped(`${KEY} ${KEY}`, 'provider', 'set', 'openai', '--api-key-stdin'), 65);
   const far = await piped(KEY, 'provider', 'set', 'far', '--base-url', 'http://10.0.0.5/v1', '--api-key-stdin');
-  assert.is(far.code, 2);
+  assertExit(far, 2);
   assert.match(far.stderr, /plain http/);
   assert.throws(() => configOf(home), /ENOENT/);
   assert.throws(() => credentialsOf(home), /ENOENT/);
-  for (const command of ['test', 'models']) assert.is((await run('provider', command, 'nobody')).code, 1);
+  for (const command of ['test', 'models']) assertExit(await run('provider', command, 'nobody'), 1);
 });
 
 /** Header for the key, and path, of each API. */
@@ -171,7 +172,7 @@ test('OpenAI, Anthropic and Gemini answer svc run, and their key appears in no o
   for (const { name, base, path, header, events } of APIS) {
     upstream.script(recorded(events));
     const set = await piped(`${KEY}\n`, 'provider', 'set', name, '--base-url', upstream.url + base, '--api-key-stdin');
-    assert.is(set.code, 0, set.stderr);
+    assertExit(set, 0);
     const answer = await run('run', '--provider', name, 'Hi');
     assert.match(answer.stdout, /^Hello/, `${name}: ${answer.stderr}`);
     const asked = upstream.asked.at(-1);
@@ -199,8 +200,8 @@ test('OpenAI, Anthropic and Gemini answer svc run, and their key appears in no o
 
 test('a running daemon uses a new provider at once, over every interface', async (context) => {
   const { run, piped, upstream, client } = context;
-  assert.is((await run('start', '--timeout', '150s')).code, 0);
-  assert.is((await run('run', '--cloud', 'Hi')).code, 78);
+  assertExit(await run('start', '--timeout', '150s'), 0);
+  assertExit(await run('run', '--cloud', 'Hi'), 78);
   await setMine(context);
   assert.is((await run('run', '--cloud', 'Hi')).stdout, 'I am small\n');
   const named = JSON.parse(
@@ -218,15 +219,15 @@ test('a running daemon uses a new provider at once, over every interface', async
 
   await piped('sk-bad', 'provider', 'set', 'mine', '--api-key-stdin');
   const refused = await run('run', '--provider', 'mine', 'Hi');
-  assert.is(refused.code, 77);
+  assertExit(refused, 77);
   assert.match(refused.stderr, /svc provider set mine --api-key-stdin/);
-  assert.is((await run('provider', 'test', 'mine')).code, 77);
+  assertExit(await run('provider', 'test', 'mine'), 77);
 
-  assert.is((await run('config', 'set', 'providers.mine.default_model', 'large')).code, 0);
+  assertExit(await run('config', 'set', 'providers.mine.default_model', 'large'), 0);
   await setMine(context);
   await run('provider', 'unset', 'mine');
   const unknown = await run('run', '--provider', 'mine', 'Hi');
-  assert.is(unknown.code, 1);
+  assertExit(unknown, 1);
   assert.match(unknown.stderr, /mine/);
   assert.equal(
     listed(await run('provider', 'list', '--json')).map(({ name }) => name),
@@ -237,7 +238,7 @@ test('a running daemon uses a new provider at once, over every interface', async
 test('an answer in flight ends normally if its provider is changed meanwhile', async (context) => {
   const { run, upstream, home } = context;
   await setMine(context);
-  assert.is((await run('start', '--timeout', '150s')).code, 0);
+  assertExit(await run('start', '--timeout', '150s'), 0);
   let goOn = (): void => undefined;
   upstream.script(async (turn) => {
     await turn.event(chunk({ content: 'first ' }));
@@ -262,11 +263,11 @@ test('a key in the environment suffices; a daemon has the one that it was starte
   const withKey = { ...env, MINE_LLM: KEY };
   await setMineByVariable(context);
   const missing = await run('run', '--provider', 'mine', 'Hi');
-  assert.is(missing.code, 77);
+  assertExit(missing, 77);
   assert.match(missing.stderr, /no key for mine[^]*--api-key-stdin[^]*MINE_LLM/);
-  assert.is((await run('provider', 'test', 'mine')).code, 77);
+  assertExit(await run('provider', 'test', 'mine'), 77);
   const stale = await svc(['run', '--provider', 'mine', 'Hi'], { home, env: withKey });
-  assert.is(stale.code, 77);
+  assertExit(stale, 77);
   assert.match(stale.stderr, /started without MINE_LLM: svc restart/);
   const again = await svc(['provider', 'set', 'mine', '--api-key-env', 'MINE_LLM'], { home, env: withKey });
   assert.match(again.stderr, /the running daemon was started without MINE_LLM/);
@@ -285,13 +286,13 @@ test('unconfigured catalogue providers are listed on request, and errors name th
   const all = listed(await run('provider', 'list', '--all', '--json'));
   assert.equal(all.map(({ name }) => name).sort(), ['local', ...catalogue().keys()].sort());
   const keyless = await run('run', '--provider', 'openai', 'Hi');
-  assert.is(keyless.code, 77);
+  assertExit(keyless, 77);
   assert.match(keyless.stderr, /svc provider set openai --api-key-stdin/);
   const own = await run('run', '--provider', 'ollama', 'Hi');
-  assert.is(own.code, 78);
+  assertExit(own, 78);
   assert.match(own.stderr, /hint: svc provider set ollama$/m);
   const set = await run('provider', 'set', 'groq', '--json');
-  assert.is(set.code, 0);
+  assertExit(set, 0);
   assert.is((JSON.parse(set.stdout) as ProviderRecord).state, 'unconfigured');
   assert.match(set.stderr, /no key for groq yet.*GROQ_API_KEY/);
   await waitFor('the condition', async () => {
@@ -329,18 +330,18 @@ test('images are sent; non-images, images that are too large, and images for loc
   writeFileSync(photo, PNG);
   writeFileSync(text, 'not at all');
   writeFileSync(large, Buffer.concat([PNG, Buffer.alloc(20 * 1024 * 1024)]));
-  assert.is((await run('run', '--provider', 'mine', '--image', photo, '--image', photo, 'What?')).code, 0);
+  assertExit(await run('run', '--provider', 'mine', '--image', photo, '--image', photo, 'What?'), 0);
   const [{ content }] = upstream.asked.at(-1)?.body.messages ?? [{ content: [] }];
   assert.equal(
     content.map(({ type }: any) => type),
     ['image_url', 'image_url', 'text'],
   );
   assert.is(content[0].image_url.url, `data:image/png;base64,${PNG.toString('base64')}`);
-  assert.is((await run('run', '--image', text, 'What?')).code, 65);
-  assert.is((await run('run', '--image', large, 'What?')).code, 65);
-  assert.is((await run('run', '--image', join(home.dir, 'nothing'), 'What?')).code, 65);
+  assertExit(await run('run', '--image', text, 'What?'), 65);
+  assertExit(await run('run', '--image', large, 'What?'), 65);
+  assertExit(await run('run', '--image', join(home.dir, 'nothing'), 'What?'), 65);
   const local = await run('run', '--local', '--image', photo, 'What?');
-  assert.is(local.code, 2);
+  assertExit(local, 2);
 });
 
 unless(NO_TERMINAL, test)(

@@ -1,6 +1,7 @@
 /** `svc ps`: the models in memory, as the daemon measures them. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -16,13 +17,13 @@ test.after(async ({ home }) => {
 
 test('without a daemon it exits 3', async ({ home }) => {
   const result = await svc(['ps'], { home });
-  assert.is(result.code, 3);
+  assertExit(result, 3);
   assert.is(result.stdout, '');
   assert.match(result.stderr, /svc start/);
 });
 
 test('lists each model with its process, device and load', async ({ home }) => {
-  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
+  assertExit(await svc(['start', '--timeout', '150s'], { home }), 0);
   const model = await waitFor('a measured model', async () => {
     const { stdout } = await svc(['ps', '--json'], { home });
     const { models } = JSON.parse(stdout) as { models: Record<string, unknown>[] };
@@ -44,6 +45,7 @@ test('lists each model with its process, device and load', async ({ home }) => {
     'tokens_per_second',
     'steps',
     'device',
+    'placement',
     'expires_at',
   ]);
   assert.is(model['id'], 'builtin');
@@ -53,7 +55,7 @@ test('lists each model with its process, device and load', async ({ home }) => {
   const { stdout } = await svc(['ps'], { home });
   assert.match(stdout, /^MODEL +STATE +MEMORY +CONTEXT +EXPIRES +ACTIVE +WAITING +TOKENS\/S +DEVICE +CELLS +PID\n/);
   assert.match(stdout, new RegExp(`^builtin +loaded +[\\d.]+ MB +\\S+ +never .* ${String(model['pid'])}$`, 'm'));
-  assert.is((await svc(['model', 'unload', 'builtin'], { home })).code, 0);
+  assertExit(await svc(['model', 'unload', 'builtin'], { home }), 0);
   assert.is((await svc(['ps'], { home })).stdout, 'no model is in memory\n');
 });
 

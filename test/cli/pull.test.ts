@@ -6,6 +6,7 @@ import type { PullEvent } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
 import { FakeHub } from '../models/pull/fake-hub.ts';
 import { MIB, modelOf } from '../models/pull/pull-support.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnSvc, svc } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 import { NO_TERMINAL, Terminal } from '../support/terminal.ts';
@@ -28,7 +29,7 @@ const env = (): Record<string, string> => ({ HF_ENDPOINT: hub.endpoint });
 
 test('a pull without a daemon prints progress and the model, and adds the model', async ({ home }) => {
   const pulled = await svc(['model', 'pull', 'hf:acme/Tiny-GGUF'], { home, env: env() });
-  assert.is(pulled.code, 0, pulled.stderr);
+  assertExit(pulled, 0);
   assert.match(pulled.stderr, /pulling acme\/Tiny-GGUF:Q4_K_M \(3\.1 MB\)/);
   assert.match(pulled.stderr, /100 %, 3\.1 MB of 3\.1 MB/);
   assert.match(pulled.stdout, /pulled acme\/Tiny-GGUF:Q4_K_M .*svc run -m acme\/Tiny-GGUF:Q4_K_M/);
@@ -41,7 +42,7 @@ test('a pull without a daemon prints progress and the model, and adds the model'
     .map((line) => JSON.parse(line) as PullEvent);
   assert.equal([events[0]?.type, events.at(-1)?.type], ['resolved', 'pulled']);
   const removed = await svc(['model', 'rm', '--yes', 'acme/Tiny-GGUF'], { home });
-  assert.is(removed.code, 0, removed.stderr);
+  assertExit(removed, 0);
 });
 
 test('Ctrl-C pauses a pull and prints how to resume it; rm deletes the partial download', async ({ home }) => {
@@ -70,15 +71,15 @@ test("the daemon pulls for the command, with the command's hub and token, and fo
   run,
 }) => {
   hub.token = 'hf_of_the_command';
-  assert.is((await run('start')).code, 0);
+  assertExit(await run('start'), 0);
   const refused = await svc(['model', 'pull', 'hf:acme/Tiny-GGUF'], { home, env: env() });
-  assert.is(refused.code, 77, refused.stderr);
+  assertExit(refused, 77);
   assert.match(refused.stderr, /hint: accept its terms/);
   const pulled = await svc(['model', 'pull', 'hf:acme/Tiny-GGUF', '--json'], {
     home,
     env: { ...env(), HF_TOKEN: 'hf_of_the_command' },
   });
-  assert.is(pulled.code, 0, pulled.stderr);
+  assertExit(pulled, 0);
   const listed = JSON.parse((await run('model', 'list', '--json')).stdout) as { models: { id: string }[] };
   assert.ok(listed.models.some(({ id }) => id === 'acme/Tiny-GGUF:Q4_K_M'));
   const log = await run('logs', '--level', 'trace');
@@ -105,18 +106,18 @@ test("the daemon pulls for the command, with the command's hub and token, and fo
 
 test('an invalid name, an unknown model and a hub that is disabled are errors', async ({ home, run }) => {
   const short = await run('model', 'pull', 'qwen3-4');
-  assert.is(short.code, 1);
+  assertExit(short, 1);
   assert.match(short.stderr, /did you mean qwen3-4b\?/);
-  assert.is((await run('model', 'pull', 'a b')).code, 2);
-  assert.is((await run('model', 'pull', 'https://example.com/m.gguf')).code, 2);
-  assert.is((await svc(['model', 'pull', 'hf:acme/none'], { home, env: env() })).code, 1);
+  assertExit(await run('model', 'pull', 'a b'), 2);
+  assertExit(await run('model', 'pull', 'https://example.com/m.gguf'), 2);
+  assertExit(await svc(['model', 'pull', 'hf:acme/none'], { home, env: env() }), 1);
   const offline = await svc(['model', 'pull', 'hf:acme/Tiny-GGUF'], { home, env: { ...env(), HF_HUB_OFFLINE: '1' } });
-  assert.is(offline.code, 69);
+  assertExit(offline, 69);
   assert.match(offline.stderr, /HF_HUB_OFFLINE/);
 });
 
 test('running a model that is not downloaded prints the pull command', async ({ run }) => {
-  assert.is((await run('start')).code, 0);
+  assertExit(await run('start'), 0);
   const { code, stderr } = await run('run', '-m', 'hf:acme/Tiny-GGUF', 'Hello');
   assert.is(code, 1);
   assert.match(stderr, /hint: pull it: svc model pull hf:acme\/Tiny-GGUF/);
@@ -142,7 +143,7 @@ test('search lists the catalogue, and searches the hub if given words', async ({
     return true;
   };
   const without = await svc(['model', 'search', 'code'], { home, env: env() });
-  assert.is(without.code, 0);
+  assertExit(without, 0);
   assert.match(without.stderr, /the hub could not be searched/);
   assert.match(without.stdout, /qwen2\.5-coder-7b/);
 });

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import type { QuantizeEvent } from '../../src/models/store/quantize.ts';
 import type { ModelRecord } from '../../src/protocol/records.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnSvc } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 import { waitFor } from '../support/wait.ts';
@@ -14,16 +15,16 @@ const F16 = fileURLToPath(new URL('../../build/models/tiny-gemma.gguf', import.m
 const test = svcSuite('svc model quantize');
 
 test('makes a smaller copy, named after the model and the type', async ({ run }) => {
-  assert.is((await run('model', 'add', F16, '--name', 'gemma')).code, 0);
+  assertExit(await run('model', 'add', F16, '--name', 'gemma'), 0);
   const made = await run('model', 'quantize', 'gemma', 'q8_0');
-  assert.is(made.code, 0, made.stderr);
+  assertExit(made, 0);
   assert.match(made.stderr, /creating gemma-q8_0 from gemma \([\d.]+ MB to [\d.]+ MB\)/);
   assert.match(made.stderr, /100 %/);
   assert.match(made.stdout, /^created gemma-q8_0 \([\d.]+ MB\); try it: svc run -m gemma-q8_0 "Hello"\n$/);
   const shown = JSON.parse((await run('model', 'show', 'gemma-q8_0', '--json')).stdout) as ModelRecord;
   assert.is(shown.quantization, 'Q8_0');
   const again = await run('model', 'quantize', 'gemma', 'Q8_0', '--json');
-  assert.is(again.code, 2);
+  assertExit(again, 2);
   assert.match(again.stderr, /a model with this name exists: gemma-q8_0/);
 });
 

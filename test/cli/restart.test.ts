@@ -8,6 +8,7 @@ import { childEnvironment } from '../../src/process/environment.ts';
 import type { Message } from '../../src/protocol/generate.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnDaemon } from '../support/daemon.ts';
 import type { Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -37,12 +38,12 @@ test('a new daemon with the old settings, the same models, and the prefixes of c
     ['pinned', 'tiny-qwen2'],
     ['asked', 'tiny-gemma'],
   ] as const)
-    assert.is((await run('model', 'add', modelPath(file), '--name', name)).code, 0);
+    assertExit(await run('model', 'add', modelPath(file), '--name', name), 0);
   // The shell in which it was started had settings that the one of the restart lacks.
   const env = { SVC_LOG_LEVEL: 'debug', SVC_HTTP_ADDR: '127.0.0.1:0' };
-  assert.is((await svc(['start', '--timeout', '150s'], { home, env })).code, 0);
-  assert.is((await run('model', 'load', 'kept', '--keep-alive', '1h')).code, 0);
-  assert.is((await run('model', 'load', 'pinned', '--pin')).code, 0);
+  assertExit(await svc(['start', '--timeout', '150s'], { home, env }), 0);
+  assertExit(await run('model', 'load', 'kept', '--keep-alive', '1h'), 0);
+  assertExit(await run('model', 'load', 'pinned', '--pin'), 0);
   const question: Message = {
     role: 'user',
     content: 'The daemon keeps what it has computed of a long text. '.repeat(60),
@@ -52,7 +53,7 @@ test('a new daemon with the old settings, the same models, and the prefixes of c
   const before = await clientOf(home).status();
 
   const restarted = await svc(['restart', '--json'], { home, env: { SVC_HTTP_ADDR: '127.0.0.1:1' } });
-  assert.is(restarted.code, 0, restarted.stderr);
+  assertExit(restarted, 0);
   const status = JSON.parse(restarted.stdout) as Restarted;
   assert.equal(status.previous, { pid: before.pid, version: VERSION, killed: false });
   assert.equal([status.state, status.mode, status.not_loaded], ['READY', 'background', []]);
@@ -83,9 +84,9 @@ test('past the drain timeout, what runs and what waits is told to come again; it
   home,
   run,
 }) => {
-  assert.is((await run('model', 'add', modelPath('tiny-long'), '--name', 'long')).code, 0);
-  assert.is((await run('config', 'set', 'engine.max_sequences', '2')).code, 0);
-  assert.is((await run('start', '--timeout', '150s')).code, 0);
+  assertExit(await run('model', 'add', modelPath('tiny-long'), '--name', 'long'), 0);
+  assertExit(await run('config', 'set', 'engine.max_sequences', '2'), 0);
+  assertExit(await run('start', '--timeout', '150s'), 0);
   const asked = {
     model: 'long',
     messages: [{ role: 'user' as const, content: 'a long text of many words '.repeat(100) }],
@@ -108,7 +109,7 @@ test('past the drain timeout, what runs and what waits is told to come again; it
   );
 
   const restarted = await svc(['restart', '--drain-timeout', '200ms', '--json'], { home });
-  assert.is(restarted.code, 0, restarted.stderr);
+  assertExit(restarted, 0);
   for (const error of await Promise.all(ends)) {
     assert.instance(error, SvcError);
     const { code, retryAfterSeconds } = error as SvcError;
@@ -121,13 +122,13 @@ test('past the drain timeout, what runs and what waits is told to come again; it
 });
 
 test('a background response goes on in the new daemon', async ({ home, run }) => {
-  assert.is((await run('model', 'add', modelPath('tiny-long'), '--name', 'long')).code, 0);
+  assertExit(await run('model', 'add', modelPath('tiny-long'), '--name', 'long'), 0);
   await run('start', '--timeout', '150s');
   const api = async () => openAiAt(`http://${String((await clientOf(home).status()).http)}`);
   const asked = { model: 'long', input: 'Hello', background: true, max_output_tokens: 600 } as const;
   const { id } = await (await api()).responses.create(asked);
   const restarted = await run('restart', '--drain-timeout', '0', '--json');
-  assert.is(restarted.code, 0, restarted.stderr);
+  assertExit(restarted, 0);
   const client = await api();
   const done = await waitFor('its end', async () => {
     const found = await client.responses.retrieve(id);
@@ -139,13 +140,13 @@ test('a background response goes on in the new daemon', async ({ home, run }) =>
 
 test('without a daemon it starts one; a daemon in the foreground is left alone', async ({ home, run }) => {
   const started = await run('restart', '--json');
-  assert.is(started.code, 0, started.stderr);
+  assertExit(started, 0);
   assert.is((JSON.parse(started.stdout) as Restarted).previous, null);
-  assert.is((await run('stop')).code, 0);
+  assertExit(await run('stop'), 0);
 
   const daemon = await spawnDaemon(home).settled();
   const refused = await run('restart');
-  assert.is(refused.code, 2);
+  assertExit(refused, 2);
   assert.match(refused.stderr, /runs in the foreground \(pid \d+\)\nhint: end it where it was started/);
   assert.is((await daemon.client.status()).state, 'READY');
   daemon.kill('SIGTERM');
@@ -158,13 +159,13 @@ test('an invalid config is refused while the old daemon serves; a start that fai
   mkdirSync(join(home.dir, 'config'), { recursive: true });
   writeFileSync(config, '{ "http": { "port": "x" } }');
   const refused = await run('restart');
-  assert.is(refused.code, 78, refused.stderr);
+  assertExit(refused, 78);
   assert.is((await clientOf(home).status()).pid, started.pid);
 
   // Valid, but this address is not one of this machine.
   writeFileSync(config, '{ "ollama": { "listen": "192.0.2.1:11434" } }');
   const failed = await run('restart', '--json');
-  assert.is(failed.code, 1);
+  assertExit(failed, 1);
   const { error } = JSON.parse(failed.stderr) as { error: { code: string; message: string; hint: string } };
   assert.match(error.message, /^the old daemon has ended, but the new one does not serve: .*192\.0\.2\.1/);
   assert.ok(error.hint.length > 0);
@@ -174,9 +175,9 @@ test('a key that only the old daemon had is named', async ({ home, run }) => {
   mkdirSync(join(home.dir, 'config'), { recursive: true });
   const provider = { kind: 'openai_compatible', base_url: 'http://127.0.0.1:9/v1', api_key_env: 'MINE_KEY' };
   writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify({ providers: { mine: provider } }));
-  assert.is((await svc(['start', '--timeout', '150s'], { home, env: { MINE_KEY: 'sk-mine' } })).code, 0);
+  assertExit(await svc(['start', '--timeout', '150s'], { home, env: { MINE_KEY: 'sk-mine' } }), 0);
   const restarted = await run('restart');
-  assert.is(restarted.code, 0, restarted.stderr);
+  assertExit(restarted, 0);
   assert.match(restarted.stderr, 'the key of mine was in MINE_KEY and is missing now: set the variable and restart');
   assert.not.match(readFileSync(join(home.dir, 'state', 'daemon.json'), 'utf8'), 'sk-mine');
 });
@@ -199,7 +200,7 @@ esac
   writeFileSync(join(bin, 'systemctl'), script, { mode: 0o755 });
   const { PATH = '' } = childEnvironment();
   const env = { XDG_CONFIG_HOME: join(home.dir, 'xdg'), PATH: `${bin}:${PATH}` };
-  assert.is((await svc(['service', 'install'], { home, env })).code, 0);
+  assertExit(await svc(['service', 'install'], { home, env }), 0);
   await waitFor('the service', async () => (await clientOf(home).ready()).status === 'ready');
   const { pid, mode } = await clientOf(home).status();
   assert.is(mode, 'service');
@@ -207,7 +208,7 @@ esac
   const restart = async () => {
     writeFileSync(asked, '');
     const result = await svc(['restart', '--json'], { home, env });
-    assert.is(result.code, 0, result.stderr);
+    assertExit(result, 0);
     const verbs = readFileSync(asked, 'utf8').replaceAll('--user --no-ask-password ', '').replaceAll('--user ', '');
     return { status: JSON.parse(result.stdout) as Restarted, verbs: verbs.trim().split('\n') };
   };
@@ -228,7 +229,7 @@ test('a daemon that does not answer is not restarted', async ({ home, run }) => 
   process.kill(pid as number, 'SIGSTOP');
   try {
     const refused = await run('restart');
-    assert.is(refused.code, 4);
+    assertExit(refused, 4);
     assert.match(refused.stderr, /does not answer\nhint: .*svc stop --force/);
   } finally {
     process.kill(pid as number, 'SIGCONT');

@@ -6,6 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ControlClient } from '../../src/client/control-client.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
+import { assertExit } from '../support/exit.ts';
 import { holdEngines } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
@@ -43,7 +44,7 @@ test.before(async (context) => {
         waitFor('the command to end', async () => ({ code: (await end)[0] as number })).then(({ code }) => code),
     };
   };
-  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
+  assertExit(await svc(['start', '--timeout', '150s'], { home }), 0);
 });
 test.after(async ({ home }) => {
   await svc(['stop', '--force'], { home });
@@ -119,7 +120,7 @@ test('an end of file after the request was sent changes nothing', async ({ open 
 
 test('`-` before other words is refused', async ({ home }) => {
   const result = await svc(['run', '-', 'there'], { home });
-  assert.is(result.code, 2);
+  assertExit(result, 2);
   assert.match(result.stderr, /`-` must be the last word\nhint: svc run/);
 });
 

@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import { findInCatalogue } from '../../src/models/pull/catalogue.ts';
 import type { GenerateResult } from '../../src/protocol/generate.ts';
 import { FakeHub } from '../models/pull/fake-hub.ts';
+import { assertExit } from '../support/exit.ts';
 import { makeHome } from '../support/home.ts';
 import type { SvcContext } from '../support/svc-suite.ts';
 import { SVC_COMMAND, svc } from '../support/svc.ts';
@@ -23,7 +24,7 @@ test.before(async (context) => {
   const run = (context.run = (...args) => svc(args, { home }));
   await hub.start();
   hub.add(findInCatalogue(IN_CATALOGUE)?.repo ?? '', 'smollm2-360m-instruct-q8_0.gguf', readFileSync(MODEL));
-  assert.is((await run('model', 'add', '--name', 'gemma3-tiny', MODEL)).code, 0);
+  assertExit(await run('model', 'add', '--name', 'gemma3-tiny', MODEL), 0);
   await run('config', 'set', 'models.mario.from', 'gemma3-tiny');
 });
 test.after(async ({ home, run }) => {
@@ -74,29 +75,29 @@ test('the prompt of a named model may come from standard input', async ({ home }
   assert.is(await tokens(['gemma3-tiny'], 'Sum up\n\none two'), whole);
   assert.is(await tokens(['gemma3-tiny', '-'], 'Sum up\n\none two'), whole);
   const none = await svc(['run', 'gemma3-tiny'], { home });
-  assert.is(none.code, 2);
+  assertExit(none, 2);
   assert.match(none.stderr, /no prompt was given\nhint: gemma3-tiny is a model: .*svc run -- gemma3-tiny/);
 });
 
 test('a word that is almost a model, or looks like one, is refused', async ({ home }) => {
   const almost = await svc(['run', 'gemma3-tinny', 'hi'], { home });
-  assert.is(almost.code, 1);
+  assertExit(almost, 1);
   assert.match(almost.stderr, /there is no model "gemma3-tinny"\nhint: did you mean gemma3-tiny\? .*in quotes/);
   const tagged = await svc(['run', 'zephyr:7b', 'hi'], { home });
-  assert.is(tagged.code, 1);
+  assertExit(tagged, 1);
   assert.match(tagged.stderr, /hint: pull it: svc model pull ollama:zephyr:7b/);
 });
 
 test('a model of the catalogue is pulled with --yes, and only then', async ({ home, run }) => {
   const refused = await svc(['run', IN_CATALOGUE, 'hi'], { home, env: env() });
-  assert.is(refused.code, 1);
+  assertExit(refused, 1);
   assert.match(refused.stderr, /hint: pull it: svc model pull smollm2-360m, or answer with --yes in advance/);
   const pulled = await svc(['run', ...STEADY, '--yes', '--json', IN_CATALOGUE, 'hi'], { home, env: env() });
-  assert.is(pulled.code, 0, pulled.stderr);
+  assertExit(pulled, 0);
   assert.match(pulled.stderr, /pulling .*SmolLM2/);
   // Standard output has the answer alone.
   assert.match((JSON.parse(pulled.stdout) as GenerateResult).model, /SmolLM2/);
-  assert.is((await run('model', 'rm', '--yes', IN_CATALOGUE)).code, 0);
+  assertExit(await run('model', 'rm', '--yes', IN_CATALOGUE), 0);
 });
 
 unless(NO_TERMINAL, test)('on a terminal the pull is offered, and a model alone begins a chat', async ({ home }) => {

@@ -10,6 +10,7 @@ import { childEnvironment } from '../../src/process/environment.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import type { UsageRecord } from '../../src/protocol/usage.ts';
 import type { GenerateResult, Usage } from '../../src/protocol/generate.ts';
+import { assertExit } from '../support/exit.ts';
 import { holdEngines } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, svc, SVC_COMMAND, type SvcResult } from '../support/svc.ts';
@@ -53,7 +54,7 @@ const busy = (client: ControlClient): Promise<unknown> =>
 
 test('without a daemon, run starts one and prints the answer', async ({ run }) => {
   const result = await run(...STEADY, QUESTION);
-  assert.is(result.code, 0, result.stderr);
+  assertExit(result, 0);
   assert.match(result.stderr, /^svc: starting the daemon\n/);
   assert.match(result.stdout, /\S.*\n$/s);
 });
@@ -140,19 +141,19 @@ test('the flags reach the engine', async ({ run }) => {
     new RegExp(`^svc: builtin \\(local\\): ${String(plain.usage.input_tokens)} tokens in.*, 12 out`, 'm'),
   );
   const late = await run('--timeout', '1ms', QUESTION);
-  assert.is(late.code, 124);
+  assertExit(late, 124);
   for (const args of [
     ['--top-p', '5'],
     ['--max-tokens', '0'],
     ['--seed', '99999999999'],
   ]) {
-    assert.is((await run(...args, QUESTION)).code, 2, args.join(' '));
+    assertExit(await run(...args, QUESTION), 2, args.join(' '));
   }
 });
 
 test('an unknown model or provider, or a missing cloud, is an error and never replaced by another', async ({ run }) => {
   const model = await run('-m', 'bultin', QUESTION);
-  assert.is(model.code, 1);
+  assertExit(model, 1);
   assert.match(model.stderr, /no model "bultin"\nhint: .*builtin/);
   for (const args of [['--provider', 'nobody'], ['--cloud']]) {
     const result = await run(...args, QUESTION);
@@ -184,7 +185,7 @@ test('files that are not models exit 65 with one sentence, and the daemon keeps 
     assert.is(result.stdout, '');
   }
   assert.is((await client.status()).pid, pid);
-  assert.is((await run(...STEADY, QUESTION)).code, 0);
+  assertExit(await run(...STEADY, QUESTION), 0);
 });
 
 test('Ctrl-C stops the generation in the engine and exits 130', async ({ home, client }) => {
@@ -198,7 +199,7 @@ test('Ctrl-C stops the generation in the engine and exits 130', async ({ home, c
   }
   running.child.kill('SIGINT');
   const result = await running.result;
-  assert.is(result.code, 130);
+  assertExit(result, 130);
   assert.match(result.stdout, /\n$/);
   assert.match(result.stderr, /^svc: cancelled$/m);
   held.release();
@@ -251,7 +252,7 @@ test('--schema and --grammar constrain the answer by a file', async ({ run, home
     JSON.stringify({ type: 'object', properties: { warm: { type: 'boolean' } }, required: ['warm'] }),
   );
   const answer = await run('--schema', schema, '--json', 'Is it warm?');
-  assert.is(answer.code, 0, answer.stderr);
+  assertExit(answer, 0);
   assert.match(resultOf(answer).text, /^\{"warm": (true|false)\}$/);
   assert.is(resultOf(answer).finish_reason, 'stop');
 
@@ -280,14 +281,14 @@ test('an invalid schema or grammar is reported with line and column', async ({ r
   for (const [flag, text, message] of cases) {
     writeFileSync(file, text);
     const result = await run(flag, file, QUESTION);
-    assert.is(result.code, 65, result.stderr);
+    assertExit(result, 65);
     assert.match(result.stderr, message);
     assert.is(result.stdout, '');
   }
   const missing = await run('--schema', join(home.dir, 'missing'), QUESTION);
-  assert.is(missing.code, 65);
+  assertExit(missing, 65);
   assert.match(missing.stderr, /cannot read .*missing: no such file/);
-  assert.is((await run('--schema', file, '--grammar', file, QUESTION)).code, 2);
+  assertExit(await run('--schema', file, '--grammar', file, QUESTION), 2);
 });
 
 test('if the engine dies mid-answer, the error follows the text so far', async ({ home, client }) => {
@@ -297,10 +298,10 @@ test('if the engine dies mid-answer, the error follows the text so far', async (
   // An idle engine is killed too.
   for (const { pid } of (await client.health()).models) if (pid !== null) process.kill(pid, 'SIGKILL');
   const result = await running.result;
-  assert.is(result.code, 69);
+  assertExit(result, 69);
   assert.match(result.stdout, /\S\n$/);
   const again = await svc(['run', ...STEADY, QUESTION], { home });
-  assert.is(again.code, 0, again.stderr);
+  assertExit(again, 0);
 });
 
 test('if the daemon dies mid-answer, run fails instead of ending normally', async ({ home, client }) => {
@@ -309,7 +310,7 @@ test('if the daemon dies mid-answer, run fails instead of ending normally', asyn
   await holdEngines(client);
   process.kill((await client.status()).pid as number, 'SIGKILL');
   const result = await running.result;
-  assert.is(result.code, 3);
+  assertExit(result, 3);
   assert.match(result.stderr, /went away before its answer was complete/);
 });
 

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync, copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { assertExit } from '../support/exit.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 import { ControlClient } from '../../src/client/control-client.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -36,7 +37,7 @@ test('after use of everything, nothing of svc is left; a model in its own place 
     assert.is(done.code, 0, `${args.join(' ')}: ${done.stderr}`);
   }
   const stored = await svc(['provider', 'set', 'openai', '--api-key-stdin'], { home, input: 'sk-test-0123456789' });
-  assert.is(stored.code, 0, stored.stderr);
+  assertExit(stored, 0);
   const client = new ControlClient(join(home.dir, 'run', 'svc.sock'));
   await client
     .generate({ messages: [{ role: 'user', content: 'word '.repeat(300) }], max_tokens: 4, sampling: {}, stop: [] })
@@ -51,7 +52,7 @@ test('after use of everything, nothing of svc is left; a model in its own place 
   await openai.responses.create({ model: 'copied', input: 'Hello', max_output_tokens: 4 });
 
   const dry = await run('uninstall', '--dry-run', '--json');
-  assert.is(dry.code, 0, dry.stderr);
+  assertExit(dry, 0);
   const plan = JSON.parse(dry.stdout) as Report;
   assert.is(plan.program, 'npm rm -g svc-runtime');
   assert.ok(plan.items.some(({ what, size_bytes }) => what === 'model copied' && size_bytes > 100_000));
@@ -62,14 +63,14 @@ test('after use of everything, nothing of svc is left; a model in its own place 
   assert.is((await client.status()).state, 'READY', 'a dry run ends nothing');
 
   const unasked = await run('uninstall');
-  assert.is(unasked.code, 2);
+  assertExit(unasked, 2);
   assert.match(unasked.stderr, /hint: see what: svc uninstall --dry-run; confirm it: svc uninstall --yes/);
 
   const removed = await run('uninstall', '--yes');
-  assert.is(removed.code, 0, removed.stderr);
+  assertExit(removed, 0);
   assert.match(removed.stdout, /^removed .* places\nTo remove the program itself: npm rm -g svc-runtime\n$/);
   assert.equal(readdirSync(home.dir, { recursive: true }), ['mine.gguf']);
-  assert.is((await run('status')).code, 3);
+  assertExit(await run('status'), 3);
 });
 
 test('--keep-models keeps the store; a model that was added from inside of svc stays as well', async ({
@@ -79,11 +80,11 @@ test('--keep-models keeps the store; a model that was added from inside of svc s
   const inside = join(home.dir, 'cache', 'downloads', 'mine.gguf');
   mkdirSync(join(home.dir, 'cache', 'downloads'), { recursive: true });
   copyFileSync(modelPath('tiny-qwen2'), inside);
-  assert.is((await run('model', 'add', modelPath('tiny-llama'), '--name', 'copied', '--copy')).code, 0);
-  assert.is((await run('model', 'add', inside, '--name', 'mine')).code, 0);
-  assert.is((await run('start', '--timeout', '150s')).code, 0);
+  assertExit(await run('model', 'add', modelPath('tiny-llama'), '--name', 'copied', '--copy'), 0);
+  assertExit(await run('model', 'add', inside, '--name', 'mine'), 0);
+  assertExit(await run('start', '--timeout', '150s'), 0);
   const removed = await run('uninstall', '--yes', '--keep-models', '--json');
-  assert.is(removed.code, 0, removed.stderr);
+  assertExit(removed, 0);
   assert.equal((JSON.parse(removed.stdout) as Report).failed, []);
   assert.equal(readdirSync(home.dir).sort(), ['cache', 'models']);
   assert.ok(existsSync(inside));
@@ -109,7 +110,7 @@ test('hostile homes: links are not followed, files of others stay, wide homes ar
   symlinkSync(outside, join(inner, 'state', 'responses'));
   symlinkSync(outside, join(inner, 'cache', 'prefixes', 'x', 'out'));
   const removed = await svc(['uninstall', '--yes', '--json'], { home, env: { SVC_HOME: inner } });
-  assert.is(removed.code, 0, removed.stderr);
+  assertExit(removed, 0);
   const { left } = JSON.parse(removed.stdout) as Report;
   assert.equal(Object.fromEntries(left.map(({ path, why }) => [path.slice(inner.length + 1), why])), {
     models: 'a link, which is not followed',
@@ -145,8 +146,8 @@ test('completion scripts and the service go, by their contents and their home', 
   mkdirSync(join(home.dir, 'rt'), { mode: 0o700 });
   writeFileSync(join(bash, 'svc'), (await svc(['completion', 'bash'], { home })).stdout);
   writeFileSync(join(fish, 'svc.fish'), '# my own\n');
-  assert.is((await svc(['service', 'install'], { home, env })).code, 0);
-  assert.is((await svc(['config', 'set', 'log.level', 'debug'], { home, env })).code, 0);
+  assertExit(await svc(['service', 'install'], { home, env }), 0);
+  assertExit(await svc(['config', 'set', 'log.level', 'debug'], { home, env }), 0);
   const before = await svc(['uninstall', '--dry-run'], { home, env });
   assert.match(before.stdout, /^service +- +.*svc\.service$/m);
   assert.match(before.stdout, /^completion +\S+ \S+ +.*completions\/svc$/m);
@@ -155,12 +156,12 @@ test('completion scripts and the service go, by their contents and their home', 
   const elsewhere = join(home.dir, 'elsewhere');
   mkdirSync(elsewhere);
   const other = await svc(['uninstall', '--yes'], { home, env: { ...env, SVC_HOME: elsewhere } });
-  assert.is(other.code, 0, other.stderr);
+  assertExit(other, 0);
   const unit = join(user, '.config', 'systemd', 'user', 'svc.service');
   assert.ok(existsSync(unit) && existsSync(join(bash, 'svc')));
 
   const removed = await svc(['uninstall', '--yes'], { home, env });
-  assert.is(removed.code, 0, removed.stderr);
+  assertExit(removed, 0);
   const files = readdirSync(user, { recursive: true, withFileTypes: true }).filter((each) => each.isFile());
   assert.equal(
     files.map(({ name }) => name),
@@ -170,7 +171,7 @@ test('completion scripts and the service go, by their contents and their home', 
 });
 
 unless(NO_TERMINAL, test)('on a terminal it shows the list and asks', async ({ home, run }) => {
-  assert.is((await run('config', 'set', 'log.level', 'debug')).code, 0);
+  assertExit(await run('config', 'set', 'log.level', 'debug'), 0);
   for (const [answer, code] of [
     ['n', 130],
     ['y', 0],

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import type { ModelRecord } from '../../src/protocol/records.ts';
+import { assertExit } from '../support/exit.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 
 const TINY = fileURLToPath(new URL('../../build/models/tiny-llama.gguf', import.meta.url));
@@ -14,14 +15,14 @@ test('prints a line per model, and the exit code shows whether all are intact', 
   const added = await run('model', 'add', TINY, '--copy', '--name', 'mine', '--json');
   const { path } = JSON.parse(added.stdout) as ModelRecord;
   const fine = await run('model', 'verify');
-  assert.is(fine.code, 0, fine.stderr);
+  assertExit(fine, 0);
   assert.match(fine.stdout, /^mine: ok \([\d.]+ MB\)\nbuiltin: ok \([\d.]+ MB\)\n$/);
 
   const file = await open(path, 'r+');
   await file.write(Buffer.from('damage'), 0, 6, 100_000);
   await file.close();
   const damaged = await run('model', 'verify', 'mine');
-  assert.is(damaged.code, 65);
+  assertExit(damaged, 65);
   assert.ok(
     damaged.stdout.startsWith(`mine: damaged\n  ${path} has changed (SHA-256 mismatch): its digest is sha256:`),
     damaged.stdout,
@@ -68,9 +69,9 @@ test('a file that belongs to no model is reported and not deleted at once', asyn
 });
 
 test('a name together with --all, and an unknown name, are refused', async ({ run }) => {
-  assert.is((await run('model', 'verify', 'builtin', '--all')).code, 2);
+  assertExit(await run('model', 'verify', 'builtin', '--all'), 2);
   const unknown = await run('model', 'verify', 'nothing', '--json');
-  assert.is(unknown.code, 1);
+  assertExit(unknown, 1);
   assert.is((JSON.parse(unknown.stderr) as { error: { code: string } }).error.code, 'MODEL_NOT_FOUND');
 });
 

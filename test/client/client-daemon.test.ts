@@ -199,7 +199,10 @@ test('rerank: the most relevant first, at most top_n', async () => {
 
 test('models and health: the records of the command line', async () => {
   const [models, same] = [await clients.socket.models(), await clients.http.models()];
-  assert.equal(models, same);
+  // The memory of an engine is measured for each request.
+  const withoutMemory = (records: typeof models): unknown[] =>
+    records.map(({ loaded, ...record }) => ({ ...record, loaded: loaded && { ...loaded, memory_bytes: null } }));
+  assert.equal(withoutMemory(models), withoutMemory(same));
   assert.ok(['tiny', 'bert', 'ranker'].every((id) => models.some((model) => model.id === id)));
   for (const name of TRANSPORTS) {
     const { status, pid, conditions } = await clients[name].health();

@@ -71,6 +71,25 @@ withServer(
 );
 
 withServer(
+  'after an abort no event is read, although it has arrived',
+  (_, response) => {
+    response.end('{"type":"text","text":"a"}\n{"type":"text","text":"b"}\n{"type":"finish","reason":"stop"}\n');
+  },
+  async (client) => {
+    const controller = new AbortController();
+    const types: string[] = [];
+    const error = await rejection(async () => {
+      for await (const { type } of client.generate(REQUEST, { signal: controller.signal })) {
+        types.push(type);
+        controller.abort(new Error('enough'));
+      }
+    }, 'CANCELLED');
+    assert.match(String(error.cause), 'enough');
+    assert.equal(types, ['text']);
+  },
+);
+
+withServer(
   'an unknown code of a newer daemon is still an error',
   (_, response) => {
     json(response, 418, { error: { code: 'TEAPOT', message: 'short and stout' } });

@@ -11,6 +11,7 @@ import { AGENTS, type AgentName } from '../../src/cli/commands/launch/agents.ts'
 import { findProgram } from '../../src/cli/machine/program.ts';
 import { chunk } from '../backends/cloud/cloud-support.ts';
 import { startUpstream, type Script, type Upstream } from '../backends/cloud/upstream.ts';
+import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
 import { svc } from '../support/svc.ts';
@@ -99,9 +100,9 @@ for (const [name, trial] of Object.entries(TRIALS) as [AgentName, Trial][]) {
   unless(lacking, test)(`${title} runs a command and answers with its output`, async ({ home, upstream }) => {
     upstream.script(answering(trial));
     const set = ['provider', 'set', 'mine', '--base-url', `${upstream.url}/v1`, '--default-model', 'coder'];
-    assert.is((await svc(set, { home })).code, 0);
+    assertExit(await svc(set, { home }), 0);
     // Now the agent needs a key.
-    assert.is((await svc(['key', 'add', 'other'], { home })).code, 0);
+    assertExit(await svc(['key', 'add', 'other'], { home }), 0);
     const cwd = join(home.dir, 'work');
     mkdirSync(cwd);
     writeFileSync(join(cwd, 'password.txt'), SECRET);

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { parseConfig } from '../../src/config/config.ts';
 import { modelNamesIn } from '../../src/config/model-settings.ts';
 import { pathOf, settingNames } from '../../src/config/settings.ts';
-import { chainOf, merged } from '../../src/protocol/model/settings.ts';
+import { chainOf, loadSettingsOf, merged } from '../../src/protocol/model/settings.ts';
 
 const namesOf = (source: string): object => {
   const { config, problems } = parseConfig(source);
@@ -44,6 +44,16 @@ test('errors name the field, with its place', () => {
     ['{"a": {"sampling": 3}}', /"models.a.sampling" must be an object/],
     ['{"a": {"context_length": 2}}', /"models.a.context_length" must be at least 64/],
     ['{"a": {"cache_type": "q4_0"}}', /"models.a.cache_type" must be f16 or q8_0/],
+    ['{"a": {"main_gpu": 16}}', /"models.a.main_gpu" must be at most 15/],
+    ['{"a": {"main_gpu": []}}', /"models.a.main_gpu" must be the name of a GPU, or its number from 0 to 15/],
+    ['{"a": {"main_gpu": ""}}', /"models.a.main_gpu" must not be empty/],
+    ['{"a": {"tensor_split": 3}}', /"models.a.tensor_split" must be a list of shares, one for each GPU/],
+    ['{"a": {"tensor_split": []}}', /"models.a.tensor_split" must have a share for each GPU/],
+    ['{"a": {"tensor_split": [1, -1]}}', /"models.a.tensor_split.1" must be at least 0/],
+    ['{"a": {"tensor_split": [0, 0]}}', /"models.a.tensor_split" must have a share above 0/],
+    ['{"a": {"main_gpu": 0, "tensor_split": [1]}}', /^1:50: "models.a.tensor_split" cannot be combined with main_gpu$/],
+    ['{"a": {"cpu_experts": "some"}}', /"models.a.cpu_experts" must be a number of layers, or "all"/],
+    ['{"a": {"cpu_experts": -1}}', /"models.a.cpu_experts" must be at least 0/],
     ['{"a": {"reasoning": "much"}}', /"models.a.reasoning" must be one of none, minimal/],
     ['{"a": {"keep_alive": "soon"}}', /"models.a.keep_alive" must be seconds, or a duration/],
     ['{"a": {"system": ""}}', /"models.a.system" must not be empty/],
@@ -93,6 +103,23 @@ test('a setting below a name with dots is found', () => {
   ] as const) {
     assert.equal(pathOf(name), [...path]);
   }
+});
+
+test('one GPU, or shares of all: the nearer choice replaces the farther one', () => {
+  assert.match(
+    problemOf('{"engine": {\n"main_gpu": "CUDA0", "tensor_split": [1]}}'),
+    /^2:38: "engine.tensor_split" cannot be combined with main_gpu$/,
+  );
+  const engine = { main_gpu: 0, cpu_experts: 'all', gpu_layers: 3 } as const;
+  assert.equal(loadSettingsOf({}, engine), { gpu_layers: 3, main_gpu: '0', cpu_experts: 10_000, draft: null });
+  assert.equal(loadSettingsOf({ tensor_split: [3, 1], cpu_experts: 0 }, engine), {
+    gpu_layers: 3,
+    tensor_split: [3, 1],
+    cpu_experts: 0,
+    draft: null,
+  });
+  assert.equal(merged({ tensor_split: [3, 1] }, { main_gpu: 'CUDA1' }), { main_gpu: 'CUDA1' });
+  assert.equal(merged({ tensor_split: [3, 1] }, { gpu_layers: 2 }), { tensor_split: [3, 1], gpu_layers: 2 });
 });
 
 test.run();

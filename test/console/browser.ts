@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { chromium, type Browser, type Page } from 'playwright-core';
-import * as assert from 'uvu/assert';
+import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -53,7 +53,7 @@ export interface ConsoleOptions {
 export async function openConsole({ models = {}, config, env = {}, prepare }: ConsoleOptions = {}): Promise<Console> {
   const home = await makeHome();
   for (const [name, file] of Object.entries(models))
-    assert.is((await svc(['model', 'add', modelPath(file), '--name', name], { home })).code, 0);
+    assertExit(await svc(['model', 'add', modelPath(file), '--name', name], { home }), 0);
   if (config !== undefined) {
     await mkdir(join(home.dir, 'config'), { recursive: true });
     await writeFile(join(home.dir, 'config', 'config.json'), JSON.stringify(config));

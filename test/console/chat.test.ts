@@ -172,11 +172,11 @@ test('what a model writes is not trusted: no script, no style, no picture of ano
 });
 
 test('a model of this machine answers, and every kind of name is offered', async () => {
-  const groups = await page
-    .getByLabel('Model', { exact: true })
-    .locator('optgroup')
-    .evaluateAll((all) => all.map((each) => (each as HTMLOptGroupElement).label));
-  assert.equal(groups, ['On this machine', 'Providers', 'Policies']);
+  const groups = page.getByLabel('Model', { exact: true }).locator('optgroup');
+  // The page has just been opened, and may not know the names yet.
+  await groups.last().waitFor({ state: 'attached' });
+  const labels = await groups.evaluateAll((all) => all.map((each) => (each as HTMLOptGroupElement).label));
+  assert.equal(labels, ['On this machine', 'Providers', 'Policies']);
   await ask('Hello', '');
   await answer().getByText('builtin').waitFor();
   assert.match(await answer().innerText(), /builtin · \d+ \+ \d+ tokens · [\d,.]+ tokens\/s · first after/);

@@ -1,4 +1,4 @@
-/** Ten thousand log lines in a real browser: few are in the page, filters and arrow keys are fast, new ones follow. */
+/** Ten thousand log lines in a real browser: few are in the page, also while they are filtered; new ones follow. */
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { test as suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -10,8 +10,8 @@ import { noBrowser, openConsole, type Console } from './browser.ts';
 const test = unless(noBrowser, suite);
 
 const LINES = 10_000;
-/** A frame of 60 a second has 16 ms; an overloaded machine is slower, and drawing ten thousand rows slower by far. */
-const FAST_MS = 1000;
+/** Rows in the page, however many lines there are: what keeps it fast. */
+const MOST_ROWS = 200;
 
 let served: Console;
 let page: Page;
@@ -36,28 +36,24 @@ function line(msg: string, id: string, level = 'info'): string {
 
 const counter = (text: string): ReturnType<Page['getByText']> => page.getByText(text, { exact: true });
 
-/** Milliseconds that the page needs to show what an action changes. */
-async function timed(act: () => Promise<void>, shown: () => Promise<void>): Promise<number> {
-  const start = performance.now();
-  await act();
-  await shown();
-  return performance.now() - start;
+async function assertFewRows(): Promise<void> {
+  const rows = await page.locator('.log-row').count();
+  assert.ok(rows > 10 && rows < MOST_ROWS, `${rows} rows`);
 }
 
 test('ten thousand lines are shown at their end, and fewer than two hundred are in the page', async () => {
   await counter('10,000 lines').waitFor();
   await page.locator('.log-row', { hasText: 'filler 9999' }).waitFor();
-  const rows = await page.locator('.log-row').count();
-  assert.ok(rows > 10 && rows < 200, `${rows} rows`);
+  await assertFewRows();
 });
 
-test('filters by text, request and level are fast', async () => {
+test('filters by text, request and level', async () => {
   const text = page.getByRole('searchbox', { name: 'Text in the lines' });
-  const ms = await timed(
-    () => text.fill('FILLER 1234'),
-    () => counter('1 of 10,000 lines').waitFor(),
-  );
-  assert.ok(ms < FAST_MS, `${ms} ms`);
+  await text.fill('FILLER 1234');
+  await counter('1 of 10,000 lines').waitFor();
+  await text.fill('filler');
+  await counter('10,000 lines').waitFor();
+  await assertFewRows();
   await text.fill('');
   await page.getByRole('searchbox', { name: 'Id of a request' }).fill('req_7');
   await counter('100 of 10,000 lines').waitFor();
@@ -85,15 +81,9 @@ test('arrow keys choose lines, which are shown with all their fields', async () 
   await first.waitFor();
   assert.is(await first.getAttribute('aria-posinset'), '1');
   assert.is(await list.getAttribute('aria-activedescendant'), await first.getAttribute('id'));
-  const ms = await timed(
-    async () => {
-      for (let presses = 0; presses < 20; presses++) await page.keyboard.press('PageDown');
-    },
-    async () => {
-      await waitFor('a later line', async () => Number(await first.getAttribute('aria-posinset')) > 200);
-    },
-  );
-  assert.ok(ms < 20 * FAST_MS, `${ms} ms`);
+  for (let presses = 0; presses < 20; presses++) await page.keyboard.press('PageDown');
+  await waitFor('a later line', async () => Number(await first.getAttribute('aria-posinset')) > 200);
+  await assertFewRows();
 });
 
 test('new lines appear, and are followed only at the end', async () => {

@@ -9,6 +9,7 @@ import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { ask, type Answer } from '../http/ask.ts';
 import { FakeHub } from '../models/pull/fake-hub.ts';
 import { MIB, modelOf } from '../models/pull/pull-support.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -23,7 +24,7 @@ test.before(async () => {
   await hub.start();
   hub.add('acme/Tiny-GGUF', 'Tiny-Q4_K_M.gguf', modelOf(3 * MIB));
   home = await makeHome();
-  assert.is((await svc(['model', 'add', modelPath('tiny-llama'), '--name', 'random'], { home })).code, 0);
+  assertExit(await svc(['model', 'add', modelPath('tiny-llama'), '--name', 'random'], { home }), 0);
   daemon = await spawnDaemon(home, { env: { HF_ENDPOINT: hub.endpoint } }).settled();
   port = Number((await daemon.client.status()).http?.split(':').at(-1));
 });

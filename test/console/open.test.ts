@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { addKey, removeKey } from '../../src/home/key-file.ts';
 import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { ask, type Answer } from '../http/ask.ts';
+import { assertExit } from '../support/exit.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -25,7 +26,7 @@ const signIn = (port: number, url: string): Promise<Answer> =>
 test('without a display it prints the link, which gives a session that is shown as console', async (context) => {
   const { port, keyFile } = await start(context);
   const printed = await svc(['open', '--no-start'], { home: context.home, env: NO_DISPLAY });
-  assert.is(printed.code, 0, printed.stderr);
+  assertExit(printed, 0);
   assert.match(printed.stderr, /within a minute; it works once/);
   const url = printed.stdout.trim();
   assert.ok(url.startsWith(`http://127.0.0.1:${String(port)}/#signin=`), url);
@@ -82,7 +83,7 @@ test('on a desktop the browser gets a file of this user alone, never the link it
 });
 
 test('without a daemon', async ({ home }) => {
-  assert.is((await svc(['open', '--no-start'], { home, env: NO_DISPLAY })).code, 3);
+  assertExit(await svc(['open', '--no-start'], { home, env: NO_DISPLAY }), 3);
 });
 
 test.run();

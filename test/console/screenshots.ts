@@ -135,6 +135,10 @@ async function prepare(page: Page, view: View): Promise<void> {
       Number(document.querySelector<HTMLElement>('[data-samples]')?.dataset['samples']) >= least;
     await page.waitForFunction(isEnough, SAMPLES, { timeout: 60_000 });
   }
+  if (view === 'health') {
+    await page.getByRole('button', { name: 'Run all checks' }).click();
+    await page.getByRole('heading', { name: 'node', exact: true }).waitFor({ timeout: 90_000 });
+  }
   if (view === 'usage') await page.getByRole('table').waitFor();
 }
 

@@ -65,6 +65,8 @@ test('a key is asked for; a wrong one is refused and a right one opens the page,
 test('a link signs in once, and leaves neither address nor history', async () => {
   const link = await newLink();
   await page.goto(link);
+  // A reload before the answer would lose the session that the link was used for.
+  await page.getByText('ready').waitFor();
   await page.reload();
   await page.getByText('ready').waitFor();
   assert.not.match(page.url(), /signin/);

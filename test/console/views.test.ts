@@ -66,6 +66,20 @@ test('figures arrive each second, and each plot has its values as text', async (
   await waitFor('two further samples', async () => (await samples()) >= before + 2);
 });
 
+test('the checks of doctor are in sight when Health is opened, at every width', async () => {
+  for (const [width, height] of [
+    [360, 740],
+    [1280, 800],
+    [3840, 2160],
+  ] as const) {
+    const narrow = await served.open('#/health', { width, height });
+    await narrow.getByRole('heading', { name: 'listeners', exact: true }).waitFor();
+    const box = await narrow.getByRole('button', { name: 'Run all checks' }).boundingBox();
+    assert.ok(box !== null && box.y >= 0 && box.y + box.height <= height, `${width}: ${JSON.stringify(box)}`);
+    await narrow.close();
+  }
+});
+
 test('the checks of doctor are run, with what mends them', async () => {
   await go('Health');
   await page.getByRole('button', { name: 'Run all checks' }).click();

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ask } from '../http/ask.ts';
+import { compiled } from '../support/compiled.ts';
 import { spawnDaemon, type DaemonProcess, type DaemonProcessOptions } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { waitFor } from '../support/wait.ts';
@@ -345,7 +346,10 @@ test('garbage as fast as it can be sent', async () => {
 });
 
 test('answers that clients do not read', async () => {
-  const scripted = await start({ entry: fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)), args: [] });
+  const scripted = await start({
+    entry: compiled(fileURLToPath(new URL('scripted-daemon.ts', import.meta.url))),
+    args: [],
+  });
   const { port, daemon } = scripted;
   try {
     await survives(scripted, '100 streams and 20,000 requests with unread answers', async () => {

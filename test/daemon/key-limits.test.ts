@@ -9,12 +9,13 @@ import { addKey } from '../../src/home/key-file.ts';
 import type { KeyLimits } from '../../src/protocol/keys.ts';
 import { connectTo, failureOf as grpcFailure } from '../grpc/scripted.ts';
 import { ask, type Answer } from '../http/ask.ts';
+import { compiled } from '../support/compiled.ts';
 import { anthropicAt } from '../support/anthropic.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import { failureOf } from '../support/failure.ts';
 import { svc } from '../support/svc.ts';
 
-const entry = fileURLToPath(new URL('scripted-daemon.ts', import.meta.url));
+const entry = compiled(fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)));
 const messages = [{ role: 'user' as const, content: 'hi' }];
 /** Tokens of each answer of the scripted engine. */
 const TOKENS = 9;

@@ -8,12 +8,14 @@ import { addKey, removeKey } from '../../src/home/key-file.ts';
 import { PUBLIC } from '../../src/daemon/http/routes.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import { ask, type AskOptions } from '../http/ask.ts';
+import { compiled } from '../support/compiled.ts';
+import { assertExit } from '../support/exit.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
 
-const entry = fileURLToPath(new URL('scripted-daemon.ts', import.meta.url));
+const entry = compiled(fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)));
 const CHAT = '/v1/chat/completions';
 const HELLO = { messages: [{ role: 'user', content: 'hi' }] };
 
@@ -144,7 +146,7 @@ test('a non-loopback address is not bound without a key: exit 78 with a hint', a
   const { home, keyFile } = context;
   for (const address of ['0.0.0.0:0', '[::]:0']) {
     const refused = await svc(['serve'], { home, env: { SVC_HTTP_ADDR: address } });
-    assert.is(refused.code, 78, refused.stderr);
+    assertExit(refused, 78);
     assert.match(refused.stderr, /is reachable from other machines, but there is no API key/);
     assert.match(refused.stderr, /svc key add NAME/);
     assert.match(refused.stderr, /SVC_HTTP_ADDR=127\.0\.0\.1:7117 svc start/);
@@ -199,9 +201,9 @@ test('svc health over HTTP uses SVC_API_KEY, or says that it is needed', async (
   assert.is(without.code, ERRORS.UNAUTHORIZED.exit);
   assert.match(JSON.parse(without.stderr).error.hint, /SVC_API_KEY/);
   const withKey = await svc(['health', '--json'], { home, env: { SVC_API_KEY: key } });
-  assert.is(withKey.code, 0, withKey.stderr);
+  assertExit(withKey, 0);
   assert.is(JSON.parse(withKey.stdout).status, 'ready');
-  assert.is((await svc(['health', '--source', 'socket'], { home })).code, 0);
+  assertExit(await svc(['health', '--source', 'socket'], { home }), 0);
 });
 
 test('neither keys nor prompts are ever written to disk or log, whatever fails', async (context) => {

@@ -11,11 +11,12 @@ import { isKillForMemory } from '../../src/process/kernel-log.ts';
 import { lastExit } from '../../src/home/last-exit.ts';
 import { crashFile } from '../../src/home/paths.ts';
 import { identifyProcess, isAlive } from '../../src/process/process-identity.ts';
+import { compiled } from '../support/compiled.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
 import { waitFor } from '../support/wait.ts';
 
-const entry = fileURLToPath(new URL('scripted-daemon.ts', import.meta.url));
+const entry = compiled(fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)));
 const MEMORY_CGROUPS = '/sys/fs/cgroup/memory';
 
 interface Context extends DaemonContext {

@@ -10,6 +10,7 @@ import { given } from '../../src/protocol/given.ts';
 import type { LogRecord } from '../../src/protocol/logs.ts';
 import type { HealthRecord, ReadyRecord } from '../../src/protocol/records.ts';
 import { ask } from '../http/ask.ts';
+import { compiled } from '../support/compiled.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
 import type { Home } from '../support/home.ts';
@@ -17,7 +18,7 @@ import { startStopwatch } from '../support/stopwatch.ts';
 import { waitFor } from '../support/wait.ts';
 import { answerTo, type Answer } from './answer.ts';
 
-const entry = fileURLToPath(new URL('scripted-daemon.ts', import.meta.url));
+const entry = compiled(fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)));
 
 const test = daemonSuite('life');
 

@@ -6,6 +6,7 @@ import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { startUpstream, type Upstream } from '../backends/cloud/upstream.ts';
 import { sayHello } from '../backends/cloud/cloud-support.ts';
+import { assertExit } from '../support/exit.ts';
 import { anthropicAt } from '../support/anthropic.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -22,7 +23,7 @@ const test: Test<Context> = daemonSuite<Context>('listed models');
 test.before.each(async (context) => {
   const { home } = context;
   context.server = await startUpstream(sayHello);
-  assert.is((await svc(['model', 'add', modelPath('tiny-qwen2'), '--name', 'tiny'], { home })).code, 0);
+  assertExit(await svc(['model', 'add', modelPath('tiny-qwen2'), '--name', 'tiny'], { home }), 0);
   mkdirSync(join(home.dir, 'config'), { recursive: true });
   const config = {
     engine: { threads: 1 },

@@ -8,6 +8,7 @@ import * as assert from 'uvu/assert';
 import type { GenerateRequest, GenerateResult } from '../../src/protocol/generate.ts';
 import type { ModelAdapter, ModelMemory, ModelRecord } from '../../src/protocol/records.ts';
 import { connectTo } from '../grpc/scripted.ts';
+import { assertExit } from '../support/exit.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
 import { rejection } from '../support/errors.ts';
@@ -195,8 +196,8 @@ test('gRPC and svc run take adapters, too', async ({ run, start }) => {
   assert.is(await told('--lora', 'legal'), legal);
   assert.is(await told('--lora', 'legal=0', '--lora', 'style=0.0'), base);
   for (const [value, message] of [
-    ['legal=x', /lora\.scale must be a number/],
-    ['legal=', /lora\.scale must be a number/],
+    ['legal=x', /the scale of --lora must be a number from -100 to 100/],
+    ['legal=', /the scale of --lora must be a number/],
     ['=1', /lora\[0\]\.id must have a length of at least 1/],
     ['gone', /lora\[0\]\.id is "gone"[\s\S]*it has style, legal/],
   ] as const) {
@@ -232,7 +233,7 @@ test('a name of the config and a Modelfile choose adapters for requests that say
 
   writeFileSync(modelfile, `FROM tiny\nADAPTER ${adapterPath('qwen2')}\n`);
   const other = await run('model', 'create', 'other', '-f', modelfile);
-  assert.is(other.code, 65, other.stderr);
+  assertExit(other, 65);
   assert.match(other.stderr, /is an adapter of another base: its architecture is "qwen2", the model's "llama"/);
   configure({ models: { lawyer: { from: 'tiny', lora: [{ id: 'legal', scale: 'x' }] } } });
   const wrong = await rejection(() => daemon.client.reload(), 'CONFIG_INVALID');
@@ -254,7 +255,7 @@ test('an adapter that cannot be used is refused, or named, and requests without 
     assert.match(stderr, message);
   }
   const asModel = await run('model', 'add', adapterPath('llama-attention'));
-  assert.is(asModel.code, 65);
+  assertExit(asModel, 65);
   assert.match(asModel.stderr, /svc model add --adapter-of MODEL/);
 
   await addAdapter(run, adapterPath('llama-attention'), 'legal');
@@ -298,14 +299,14 @@ test('a running daemon loads a kept model again when its adapters change', async
   assert.is(await pidOf(), second);
 
   const asked = await run('model', 'rm', '--adapter', 'legal', 'tiny');
-  assert.is(asked.code, 2);
+  assertExit(asked, 2);
   assert.match(asked.stderr, /confirm it: svc model rm --yes --adapter legal tiny/);
   await done(run('model', 'rm', '--yes', '--adapter', 'legal', 'tiny'));
   assert.equal(await adaptersOf(daemon), []);
   await rejection(() => answer(daemon, [{ id: 'legal', scale: 1 }]), 'INVALID_REQUEST');
   assert.is(await answer(daemon), base);
   const gone = await run('model', 'rm', '--yes', '--adapter', 'legal', 'tiny');
-  assert.is(gone.code, 2);
+  assertExit(gone, 2);
   assert.match(gone.stderr, /tiny has no adapter "legal"/);
 });
 

@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import OpenAI, { BadRequestError } from 'openai';
 import type { ModelRecord } from '../../src/protocol/records.ts';
 import { failure } from '../http/api-failure.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { png, pngOf, projectorPath, wav } from '../support/media-files.ts';
@@ -192,7 +193,7 @@ test('svc run --image and --audio; a projector beside the file', async () => {
   const beside = await run(...ask, '-m', path, '--image', warmFile, '--image', coldFile, 'What is this?');
   assert.is(beside.trimEnd(), expected.trimEnd());
   const refused = await svc(['run', '-m', 'blind', '--image', warmFile, 'What?'], { home });
-  assert.is(refused.code, 2);
+  assertExit(refused, 2);
   assert.match(refused.stderr, /cannot see pictures/);
 });
 

@@ -7,6 +7,7 @@ import type { GenerateRequest, GenerateResult } from '../../src/protocol/generat
 import { given } from '../../src/protocol/given.ts';
 import type { ModelRecord } from '../../src/protocol/records.ts';
 import { connectTo } from '../grpc/scripted.ts';
+import { assertExit } from '../support/exit.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
 import { rejection } from '../support/errors.ts';
@@ -29,7 +30,7 @@ test.before.each(async (context) => {
     writeFileSync(join(folder, 'config.json'), JSON.stringify({ models, engine: { threads: 1 }, ...others }));
   };
   context.start = async () => await startIn(context).settled();
-  assert.is((await svc(['model', 'add', modelPath('tiny-qwen2'), '--name', 'tiny'], { home })).code, 0);
+  assertExit(await svc(['model', 'add', modelPath('tiny-qwen2'), '--name', 'tiny'], { home }), 0);
 });
 
 interface Answer {

@@ -7,11 +7,12 @@ import OpenAI, { APIConnectionError } from 'openai';
 import * as assert from 'uvu/assert';
 import { addKey } from '../../src/home/key-file.ts';
 import { ask } from '../http/ask.ts';
+import { compiled } from '../support/compiled.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import { rejection } from '../support/errors.ts';
 import { failureOf } from '../support/failure.ts';
 
-const entry = fileURLToPath(new URL('scripted-daemon.ts', import.meta.url));
+const entry = compiled(fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)));
 const APP = 'https://app.example.com';
 
 const test = daemonSuite('origins');

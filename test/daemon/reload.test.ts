@@ -4,12 +4,13 @@ import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ask } from '../http/ask.ts';
+import { compiled } from '../support/compiled.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { rejection } from '../support/errors.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { waitFor } from '../support/wait.ts';
 
-const entry = fileURLToPath(new URL('scripted-daemon.ts', import.meta.url));
+const entry = compiled(fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)));
 
 interface Context {
   home: Home;

@@ -7,6 +7,7 @@ import type OpenAI from 'openai';
 import type { FinishEvent, GenerateRequest, GenerateResult } from '../../src/protocol/generate.ts';
 import { failure } from '../http/api-failure.ts';
 import { connectTo } from '../grpc/scripted.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -29,7 +30,7 @@ test.before(async () => {
   };
   const config = { engine: { threads: 1, repetition_guard: 'warn' }, models };
   writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify(config));
-  assert.is((await svc(['model', 'add', modelPath('tiny-qwen2'), '--name', 'tiny'], { home })).code, 0);
+  assertExit(await svc(['model', 'add', modelPath('tiny-qwen2'), '--name', 'tiny'], { home }), 0);
   daemon = await spawnDaemon(home).settled();
 });
 test.after(async () => {

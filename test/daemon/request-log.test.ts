@@ -10,13 +10,14 @@ import type { Caller } from '../../src/protocol/caller.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { connectTo } from '../grpc/scripted.ts';
 import { ask } from '../http/ask.ts';
+import { compiled } from '../support/compiled.ts';
 import { daemonSuite, startIn } from '../support/daemon-suite.ts';
 import { waitFor } from '../support/wait.ts';
 
 type Line = Readonly<Record<string, unknown>>;
 
 const test = daemonSuite('request log');
-const entry = fileURLToPath(new URL('scripted-daemon.ts', import.meta.url));
+const entry = compiled(fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)));
 const WRONG = new SvcError('INVALID_REQUEST', 'wrong');
 const alice: Caller = { kind: 'key', name: 'alice', address: '10.0.0.1', scope: 'local' };
 const bob: Caller = { ...alice, name: 'bob' };

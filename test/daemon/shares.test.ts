@@ -59,6 +59,29 @@ test('cached_tokens does not reveal prompts of another key', async (context) => 
   assert.ok((await chat(bob, SECRET)).cached > 64, 'his own by now');
 });
 
+test('a prompt of the command line is reused over HTTP, whose first cached_tokens does not tell', async (context) => {
+  const daemon = await startIn(context).settled();
+  const port = Number((await daemon.client.status()).http?.split(':').at(-1));
+  const messages = [{ role: 'user' as const, content: SECRET }];
+  const request = { messages, max_tokens: 4, sampling: { temperature: 0 } };
+  // The control socket, as svc run uses it.
+  assert.is((await daemon.client.generate(request).result()).usage?.cached_tokens, 0);
+  const before = await reused(daemon);
+  const overHttp = async (): Promise<number> => {
+    const body = { messages, max_tokens: 4, temperature: 0 };
+    const { usage } = (await ask({ port }, '/v1/chat/completions', { body })).json();
+    return usage.prompt_tokens_details.cached_tokens as number;
+  };
+  assert.is(await overHttp(), 0);
+  const all = await waitFor('the engine to have reused it', async () => {
+    const count = (await reused(daemon)) - before;
+    return count > 64 && count;
+  });
+  // The same template and options on both doors: as many tokens as on the same door.
+  assert.is(await overHttp(), all);
+  assert.is((await daemon.client.generate(request).result()).usage?.cached_tokens, all);
+});
+
 test('with engine.prefix_sharing key nothing is reused between keys, also after a restart', async (context) => {
   configure(context, { prefix_sharing: 'key' });
   const { daemon, alice, bob } = await startWithKeys(context);

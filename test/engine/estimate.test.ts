@@ -6,6 +6,7 @@ import type { SvcError } from '../../src/protocol/errors.ts';
 import { collect, context } from '../backends/conformance.ts';
 import { ask } from '../backends/local-support.ts';
 import { makeRealLocal } from '../backends/real-local.ts';
+import { BUILT_ENGINE } from '../support/built.ts';
 import { EMBEDDING_MODELS, modelPath, TEST_MODELS } from '../support/native-engine.ts';
 import { unless } from '../support/skip.ts';
 import { waitFor } from '../support/wait.ts';
@@ -44,7 +45,9 @@ for (const name of TEST_MODELS) {
   onLinux(`the estimate of ${name} is close to the memory that its engine holds`, async () => {
     const path = modelPath(name);
     const options = { threads: 1, max_sequences: SEQUENCES };
-    const { process_bytes, estimates } = await estimateModel({ id: name, path }, options, [CONTEXT_LENGTH]);
+    const { process_bytes, estimates } = await estimateModel({ id: name, path }, options, [CONTEXT_LENGTH], {
+      entry: BUILT_ENGINE,
+    });
     const [host] = estimates[0]?.devices ?? [];
     assert.ok(host !== undefined && process_bytes !== null);
     const estimate = process_bytes + host.weights_bytes + host.cache_bytes + host.compute_bytes;

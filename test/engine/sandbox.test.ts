@@ -63,14 +63,14 @@ async function startEngine({ env = {}, ...options }: EngineOptions = {}) {
     load: async (options: Extract<ToEngine, { type: 'load' }>['options'] = {}) => {
       const settings = { context_length: 4096, max_sequences: 4, threads: 1, ...options };
       send({ type: 'load', model: 'tiny', path: modelPath('tiny-llama'), options: settings, parentPid: process.pid });
-      await waitFor('the load', () => ofType('loaded').length + ofType('failed').length > 0, { timeoutMs: 60_000 });
+      await waitFor('the load', () => ofType('loaded').length + ofType('failed').length > 0);
       assert.equal(ofType('failed'), []);
     },
     answer: async (id: number, prompt: string) => {
       send({ type: 'generate', request: { id, prompt, max_tokens: 4, sampling: { temperature: 0 } } });
       const finish = () =>
         ofType('step').flatMap(({ outputs }) => outputs.find((each) => each.id === id)?.finish ?? []);
-      await waitFor('the answer', () => finish().length > 0, { timeoutMs: 60_000 });
+      await waitFor('the answer', () => finish().length > 0);
       return finish()[0];
     },
   };
@@ -138,7 +138,7 @@ if (process.platform === 'linux' && !NO_COMPILER) {
         await engine.load(prefixes);
         assert.ok(await engine.answer(1, PROMPT));
         process.kill(engine.pid, 'SIGUSR2');
-        await waitFor('the attacks', () => engine.output().endsWith('end\n'), { timeoutMs: 60_000 });
+        await waitFor('the attacks', () => engine.output().endsWith('end\n'));
 
         const found = parse(engine.output().replace(/end\n$/, ''));
         const threads = new Set([...found.keys()].map((key) => key.split(' ')[0]));

@@ -13,6 +13,7 @@ import { probeHttpHealth } from '../../src/client/http-probe.ts';
 import type { HealthRecord } from '../../src/protocol/records.ts';
 import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { enginePid, hold } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
@@ -310,7 +311,7 @@ test('once a key exists, gRPC requires it like HTTP', async () => {
   );
   assert.is(without?.code, 77, without?.stderr);
   assert.is(withKey?.code, 0, withKey?.stderr);
-  assert.is((await svc(['key', 'rm', 'prober'], { home })).code, 0);
+  assertExit(await svc(['key', 'rm', 'prober'], { home }), 0);
   assert.is((await client.unary('Runtime/GetHealth')).status, 'ready');
 });
 
@@ -325,9 +326,17 @@ test('an immediate stop ends running calls with NOT_READY', async () => {
   hold(pid);
   const [failure, stopped] = await Promise.all([failureOf(call), svc(['stop', '--force'], { home: other })]);
   assert.equal([failure.status, failure.reason], [status.UNAVAILABLE, 'NOT_READY']);
-  assert.is(stopped.code, 0, stopped.stderr);
+  assertExit(stopped, 0);
   assert.is((await second.exit).code, 0);
   assert.equal(second.stray, []);
+  // Its engine was ended in the middle of an answer, but as it was asked to.
+  const log = await readFile(join(other.dir, 'state', 'daemon.log'), 'utf8');
+  const records = log
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as { level: string; msg: string });
+  const ends = records.filter(({ msg }) => msg === 'engine ended').map(({ level }) => level);
+  assert.equal([...new Set(ends)], ['info']);
   speaker.close();
   await other.remove();
 });
@@ -356,7 +365,7 @@ test('stop: first NOT_SERVING, then generations may finish, then every watch end
   await waitFor('the drain', () => seen.at(-1) === 'NOT_SERVING');
   held.release();
   const [stopped] = await Promise.all([stopping, end]);
-  assert.is(stopped.code, 0, stopped.stderr);
+  assertExit(stopped, 0);
   assert.is(events.at(-1), 'finish');
   assert.equal(seen, ['SERVING', 'NOT_SERVING']);
   const [error] = await ended;
@@ -365,7 +374,7 @@ test('stop: first NOT_SERVING, then generations may finish, then every watch end
   assert.equal(daemon.stray, []);
 
   const gone = await svc(['health', '--source', 'grpc', '--json'], { home });
-  assert.is(gone.code, 69);
+  assertExit(gone, 69);
   assert.is(JSON.parse(gone.stderr).error.code, 'DAEMON_NOT_RUNNING');
 });
 

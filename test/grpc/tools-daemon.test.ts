@@ -4,6 +4,7 @@ import Ajv from 'ajv';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ToolCall } from '../../src/protocol/generate.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -20,7 +21,7 @@ test.before(async () => {
     ['caller', 'tiny-qwen2'],
     ['thinker', 'tiny-thinker'],
   ] as const)
-    assert.is((await svc(['model', 'add', modelPath(file), '--name', name], { home })).code, 0);
+    assertExit(await svc(['model', 'add', modelPath(file), '--name', name], { home }), 0);
   daemon = await spawnDaemon(home).settled();
   client = connectTo((await daemon.client.status()).grpc ?? '');
 });

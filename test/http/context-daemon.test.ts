@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DoctorRecord } from '../../src/protocol/doctor.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -100,9 +101,9 @@ test('a request for a longer context than the trained one is refused with both n
   assert.is((await chat(20, { context_length: TRAINED })).status, 200);
 
   const load = await svc(['model', 'load', 'builtin', '--context', '4096'], { home });
-  assert.is(load.code, 2);
+  assertExit(load, 2);
   assert.match(load.stderr, /context_length is 4096, but builtin was trained for 2048 tokens/);
-  assert.is((await svc(['model', 'load', 'builtin', '--context', '2048'], { home })).code, 0);
+  assertExit(await svc(['model', 'load', 'builtin', '--context', '2048'], { home }), 0);
 });
 
 test('a configured context longer than the trained one is used, with a warning in the log and in doctor', async () => {

@@ -10,6 +10,7 @@ import { aborted, hello, LOCAL, START, startScripted, text, TINY, type ScriptedL
 
 const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], sampling: {}, stop: [] };
 const NEVER = new AbortController().signal;
+const HALF = { type: 'progress', fraction: 0.5, done_bytes: 5, total_bytes: 10, bytes_per_second: 1 } as const;
 
 let control: ScriptedListener;
 let client: ControlClient;
@@ -158,14 +159,11 @@ test('an error before the first event is an HTTP status; later it is the last ev
 
 test('load streams its progress, and reports errors before and after the first event', async () => {
   control.world.load = async function* (model) {
-    yield { type: 'progress', fraction: 0.5 };
+    yield HALF;
     yield { type: 'loaded', model, pid: 7, context_length: 10 };
   };
   const { all } = await collect(client.load('file:/a/b.gguf', NEVER));
-  assert.equal(all, [
-    { type: 'progress', fraction: 0.5 },
-    { type: 'loaded', model: 'file:/a/b.gguf', pid: 7, context_length: 10 },
-  ]);
+  assert.equal(all, [HALF, { type: 'loaded', model: 'file:/a/b.gguf', pid: 7, context_length: 10 }]);
 
   const invalid = new SvcError('MODEL_INVALID', 'this is no GGUF');
   control.world.load = async function* () {
@@ -173,7 +171,7 @@ test('load streams its progress, and reports errors before and after the first e
   };
   assert.is((await collect(client.load('x', NEVER))).error?.code, 'MODEL_INVALID');
   control.world.load = async function* () {
-    yield { type: 'progress', fraction: 0.5 };
+    yield HALF;
     yield { type: 'error', id: 'x', error: invalid.toRecord() };
   };
   const late = await collect(client.load('x', NEVER));
@@ -184,7 +182,7 @@ test('load streams its progress, and reports errors before and after the first e
 test('a client that disconnects ends its load or generation', async () => {
   let ended: string[] = [];
   control.world.load = async function* (_, signal) {
-    yield { type: 'progress', fraction: 0 };
+    yield { ...HALF, fraction: 0, done_bytes: 0 };
     ended = [...ended, 'load'];
     throw await aborted(signal);
   };

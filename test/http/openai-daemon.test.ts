@@ -77,19 +77,22 @@ const running = async (): Promise<number> => {
   return active + waiting;
 };
 
-test('n choices compute their prompt once', async () => {
+test('n choices compute their prompt once, with a seed or without', async () => {
   const computed = async (): Promise<number> => {
     const { models } = await daemon.client.health();
     return models.reduce((sum, { steps }) => sum + (steps?.prompt_tokens ?? 0), 0);
   };
-  const long = { role: 'user', content: 'a river of llamas '.repeat(100) } as const;
-  const { seed: _, ...random } = FEW;
-  const before = await computed();
-  const { choices, usage } = await client.chat.completions.create({ ...random, messages: [long], n: 8 });
-  const prompt = usage?.prompt_tokens ?? 0;
-  const spent = (await computed()) - before;
-  assert.ok(prompt > 200 && spent >= prompt && spent < 1.5 * prompt, `${String(spent)} of ${String(prompt)}`);
-  assert.ok(new Set(choices.map(({ message }) => message.content)).size > 1);
+  const { seed, ...random } = FEW;
+  for (const more of [{}, { seed }]) {
+    const content = `${more.seed === undefined ? 'a' : 'one'} river of llamas `.repeat(100);
+    const before = await computed();
+    const asked = { ...random, ...more, messages: [{ role: 'user' as const, content }], n: 8 };
+    const { choices, usage } = await client.chat.completions.create(asked);
+    const prompt = usage?.prompt_tokens ?? 0;
+    const spent = (await computed()) - before;
+    assert.ok(prompt > 200 && spent >= prompt && spent < 1.5 * prompt, `${String(spent)} of ${String(prompt)}`);
+    assert.ok(new Set(choices.map(({ message }) => message.content)).size > 1);
+  }
 });
 
 test('n choices with a seed are what n requests with the next seeds are', async () => {

@@ -1,7 +1,7 @@
 /** Reranking end to end: the official client, HTTP, gRPC, routing, an engine process, a model. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { CohereClientV2, type Cohere } from 'cohere-ai';
+import { CohereClient, CohereClientV2, type Cohere } from 'cohere-ai';
 import { connectTo, failureOf, type TestClient } from '../grpc/scripted.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
@@ -19,6 +19,7 @@ let home: Home;
 let daemon: DaemonProcess;
 let port: number;
 let client: CohereClientV2;
+let client1: CohereClient;
 let grpc: TestClient;
 
 test.before(async () => {
@@ -34,7 +35,9 @@ test.before(async () => {
   daemon = await spawnDaemon(home).settled();
   const { http, grpc: address } = await daemon.client.status();
   port = Number(String(http).split(':').at(-1));
-  client = new CohereClientV2({ baseUrl: `http://127.0.0.1:${String(port)}`, token: 'none', maxRetries: 0 });
+  const options = { baseUrl: `http://127.0.0.1:${String(port)}`, token: 'none', maxRetries: 0 };
+  client = new CohereClientV2(options);
+  client1 = new CohereClient(options);
   grpc = connectTo(address ?? '');
 });
 test.after(async () => {
@@ -78,6 +81,25 @@ for (const model of RANKERS) {
     }
   });
 }
+
+test('the client of the first version gets the same order, with the documents', async () => {
+  const [first, ...rest] = DOCUMENTS;
+  const documents = [{ text: first ?? '' }, ...rest];
+  const { results } = await client1.rerank({
+    model: 'ranker',
+    query: QUERY,
+    documents,
+    topN: 3,
+    returnDocuments: true,
+  });
+  const whole = await client.rerank({ model: 'ranker', query: QUERY, documents: DOCUMENTS });
+  assert.equal(
+    results.map(({ index, document }) => [index, document?.text]),
+    whole.results.slice(0, 3).map(({ index }) => [index, DOCUMENTS[index]]),
+  );
+  const error = await cohereFailure(client1.rerank({ model: 'absent', query: QUERY, documents: ['a'] }));
+  assert.is(error.statusCode, 404);
+});
 
 test('usage counts the tokens of all pairs', async () => {
   const { usage } = (await post({ model: 'ranker', query: 'hello', documents: ['world', 'world'] })).json();

@@ -307,7 +307,12 @@ function scriptedResponses(dir: string, enabled: boolean, router: Router): Pick<
   const responses = new ResponseStore({ dir, enabled, keepMs: 86_400_000, mostBytes: 100_000_000, onFailure });
   return {
     responses,
-    background: new BackgroundResponses({ store: responses, route: router.route.bind(router), onFailure }),
+    background: new BackgroundResponses({
+      store: responses,
+      route: router.route.bind(router),
+      tracer: NO_TRACES,
+      onFailure,
+    }),
   };
 }
 

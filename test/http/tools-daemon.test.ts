@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import type OpenAI from 'openai';
 import type { APIError } from 'openai';
 import type { GenerateResult, ToolCall } from '../../src/protocol/generate.ts';
+import { assertExit } from '../support/exit.ts';
 import { endServing, serve } from '../support/serving.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
 import type { Home } from '../support/home.ts';
@@ -160,7 +161,7 @@ test('svc run offers the tools of a file and prints the calls', async () => {
 
   writeFileSync(file, '[{"name": "a", "parameters": 1}]');
   const wrong = await run();
-  assert.is(wrong.code, 65);
+  assertExit(wrong, 65);
   assert.match(wrong.stderr, /tools\.json/);
 });
 
@@ -171,7 +172,7 @@ test('a whole tool loop with svc run: calls, results, answer', async () => {
     svc(['run', '-m', 'caller', '--tools', tools, ...args], { home });
 
   const first = await run('--tool-choice', 'history', '--seed', '1', '--max-tokens', '1000', 'Will it rain?');
-  assert.is(first.code, 0, first.stderr);
+  assertExit(first, 0);
   const calls = first.stdout
     .trim()
     .split('\n')
@@ -197,7 +198,7 @@ test('a whole tool loop with svc run: calls, results, answer', async () => {
   assert.match(stderr, /messages\[1\]\.tool_call_id/);
   writeFileSync(chat, '[{"role": "judge", "content": "x"}]');
   const wrong = await run('--messages', chat);
-  assert.is(wrong.code, 65);
+  assertExit(wrong, 65);
   assert.match(wrong.stderr, /chat\.json: messages\[0\]\.role/);
 });
 

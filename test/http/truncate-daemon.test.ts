@@ -3,6 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { GenerateResult } from '../../src/protocol/generate.ts';
 import { connectTo, type TestClient } from '../grpc/scripted.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -112,10 +113,10 @@ test('gRPC has the same field and reports the same', async () => {
 test('svc run reports on standard error what was truncated', async () => {
   const args = ['run', '-m', 'random', '--max-tokens', '8', '--temperature', '0'];
   const refused = await svc([...args, 'Summarise this', '-'], { home, input: river });
-  assert.is(refused.code, 65);
+  assertExit(refused, 65);
   assert.match(refused.stderr, /svc run --truncate/);
   const cut = await svc([...args, '--truncate', 'Summarise this', '-'], { home, input: river });
-  assert.is(cut.code, 0, cut.stderr);
+  assertExit(cut, 0);
   assert.match(cut.stderr, /^svc: the prompt did not fit in the model's context: \d+ tokens were dropped$/m);
   const told = await svc([...args, '--truncate', '--json', 'Summarise this', '-'], { home, input: river });
   assert.ok(((JSON.parse(told.stdout) as GenerateResult).usage?.truncated_tokens ?? 0) > 100);
@@ -124,7 +125,7 @@ test('svc run reports on standard error what was truncated', async () => {
 test('svc chat continues when the conversation exceeds the context', async () => {
   const input = `${river}\n${river}\nlast\n`;
   const args = ['chat', '-m', 'random', '--max-tokens', '8', '--temperature', '0'];
-  assert.is((await svc(args, { home, input })).code, 65);
+  assertExit(await svc(args, { home, input }), 65);
   const { code, stderr } = await svc([...args, '--truncate'], { home, input });
   assert.is(code, 0, stderr);
   assert.match(stderr, /tokens were dropped/);

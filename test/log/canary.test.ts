@@ -16,6 +16,7 @@ import type { StatusRecord } from '../../src/protocol/records.ts';
 import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { startUpstream } from '../backends/cloud/upstream.ts';
 import { ask, type To } from '../http/ask.ts';
+import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { hold } from '../support/hold.ts';
 import { makeHome, type Home } from '../support/home.ts';
@@ -246,7 +247,7 @@ test('in the foreground: requests of every kind, crashes of the engine and of th
 test('in the background: command line, standard input and invalid settings leak nothing', async ({ home }) => {
   const env = ENVIRONMENT;
   const options = { home, env };
-  assert.is((await svc(['start', '--timeout', '150s'], options)).code, 0);
+  assertExit(await svc(['start', '--timeout', '150s'], options), 0);
   // While its engine is stopped, the command gets no answer and does not end.
   const engine = await engineOf(new ControlClient(join(home.dir, 'run', 'svc.sock')));
   const held = hold(engine);
@@ -316,7 +317,7 @@ test('a provider key that is stored, sent and refused appears nowhere else', asy
     const setting = spawnSvc([...set, '--api-key-stdin'], { ...options, input: `${KEY}\n` });
     const told = await setting.result;
     expectNone('svc provider set', told.stdout + told.stderr);
-    assert.is((await svc(['start', '--timeout', '150s'], options)).code, 0);
+    assertExit(await svc(['start', '--timeout', '150s'], options), 0);
     for (const args of [
       ['run', '--provider', 'mine', PROMPT],
       ['run', '--provider', 'mine', '--json', PROMPT],
@@ -421,7 +422,7 @@ test('kept logs are bounded whatever is written, and `svc logs -f` misses no lin
     if (lines >= 0) assert.is(stdout.split('\n').length - 1, lines);
     else assert.match(stdout, 'line 1000');
   }
-  for (const tail of ['x', '1.5', '-1', '']) assert.is((await svc(['logs', '--tail', tail], { home })).code, 2, tail);
+  for (const tail of ['x', '1.5', '-1', '']) assertExit(await svc(['logs', '--tail', tail], { home }), 2, tail);
 });
 
 test.run();

@@ -230,6 +230,10 @@ test('load', async () => {
     [[path, { threads: -1 }, ignore, ignore], /^threads /],
     [[path, { threads: 513 }, ignore, ignore], /^threads /],
     [[path, { gpu_layers: 'all' }, ignore, ignore], /^gpu_layers /],
+    [[path, { main_gpu: 1 }, ignore, ignore], /^main_gpu must be a string/],
+    [[path, { tensor_split: 1 }, ignore, ignore], /^tensor_split must be an array/],
+    [[path, { tensor_split: [1, Infinity] }, ignore, ignore], /^tensor_split\[1\] must be a finite number/],
+    [[path, { cpu_experts: -1 }, ignore, ignore], /^cpu_experts must be an integer/],
     [[path, { max_sequences: NaN }, ignore, ignore], /^max_sequences /],
   ];
   for (const [args, message] of bad) {
@@ -242,6 +246,7 @@ test('load', async () => {
     { max_sequences: 257 },
     { gpu_layers: -(2 ** 31) },
     { gpu_layers: 2 ** 31 - 1 },
+    { main_gpu: '\u{10ffff}', tensor_split: Array.from({ length: 1000 }, () => 1), cpu_experts: 2 ** 32 - 1 },
   ];
   for (const options of extreme) {
     try {

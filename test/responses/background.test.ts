@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import { CONTROL_CALLER } from '../../src/protocol/caller.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
+import { NO_TRACES } from '../../src/protocol/traces/span.ts';
 import { BackgroundResponses } from '../../src/responses/background/background.ts';
 import type { BackgroundRun } from '../../src/responses/background/run.ts';
 import { ResponseStore } from '../../src/responses/response-store.ts';
@@ -54,6 +55,7 @@ function scripted(dir: string, attempts: Step[][]): Scripted {
   const store = new ResponseStore({ dir, enabled: true, keepMs: 1e9, mostBytes: 1e9, onFailure });
   const responses = new BackgroundResponses({
     store,
+    tracer: NO_TRACES,
     onFailure,
     async *route(request, { signal }) {
       requests.push(request);
@@ -81,10 +83,10 @@ async function stored({ store }: Pick<Scripted, 'store'>): Promise<{ status: str
 
 async function eventsOf(run: BackgroundRun, count = Infinity): Promise<string[]> {
   const events: string[] = [];
-  for await (const event of run.eventsAfter(-1, new AbortController().signal)) {
-    if (events.push(event) === count) break;
+  for await (const ready of run.eventsAfter(-1, new AbortController().signal)) {
+    if (events.push(...ready) >= count) break;
   }
-  return events;
+  return events.slice(0, count);
 }
 
 test('a local answer that is cut off goes on with its tokens, at the same model', async ({ script }) => {

@@ -17,6 +17,7 @@ import { defineService, type ServiceDefinition } from '../../src/service/definit
 import { launchAgent } from '../../src/service/launchd-agent.ts';
 import { serviceUnit, servesSocket, socketUnit } from '../../src/service/systemd-unit.ts';
 import { ask } from '../http/ask.ts';
+import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { seenOf } from '../support/proc.ts';
 import { svc } from '../support/svc.ts';
@@ -322,14 +323,14 @@ test('install writes the units, status reports them, uninstall leaves nothing', 
   const env = { XDG_CONFIG_HOME: config, XDG_RUNTIME_DIR: join(home.dir, 'none'), DBUS_SESSION_BUS_ADDRESS: undefined };
   const run = (...args: string[]) => svc(args, { home, env });
   const before = await run('service', 'status', '--json');
-  assert.is(before.code, 3, before.stderr);
+  assertExit(before, 3);
   assert.equal(JSON.parse(before.stdout), {
     ...{ manager: 'systemd', installed: false, current: null, enabled: null, active: null, files: [] },
   });
 
   const env2 = { ...env, SVC_HTTP_ADDR: '127.0.0.1:7999' };
   const installed = await svc(['service', 'install', '--json'], { home, env: env2 });
-  assert.is(installed.code, 0, installed.stderr);
+  assertExit(installed, 0);
   assert.match(installed.stderr, 'is not running: once it is');
   const { files, started } = JSON.parse(installed.stdout) as { files: string[]; started: boolean };
   assert.is(started, false);
@@ -347,10 +348,10 @@ test('install writes the units, status reports them, uninstall leaves nothing', 
 
   // An installed service is started through systemd, which fails here and gives its reason.
   const start = await svc(['start'], { home, env: env2 });
-  assert.is(start.code, 1);
+  assertExit(start, 1);
   assert.match(start.stderr, /ended as it started/);
 
-  assert.is((await run('service', 'uninstall')).code, 0);
+  assertExit(await run('service', 'uninstall'), 0);
   assert.equal(
     files.filter((file) => existsSync(file)),
     [],
@@ -389,23 +390,23 @@ exit 0
     'restart svc.service',
   ]);
   const status = await svc(['service', 'status'], { home, env });
-  assert.is(status.code, 0);
+  assertExit(status, 0);
   assert.match(status.stdout, /^active: +yes$/m);
 
   const refused = await svc(['service', 'install'], { home, env: { ...env, REFUSE: 'restart' } });
-  assert.is(refused.code, 1);
+  assertExit(refused, 1);
   assert.match(refused.stderr, /systemctl .*restart svc\.service failed: Unit is masked\.\nhint: .*journalctl --user/);
   verbs();
-  assert.is((await svc(['service', 'uninstall'], { home, env })).code, 0);
+  assertExit(await svc(['service', 'uninstall'], { home, env }), 0);
   assert.equal(verbs(), ['disable --now svc.socket', 'disable --now svc.service', 'daemon-reload']);
 });
 
 test('the service is not installed while a daemon runs that is not the service', async ({ home }) => {
   const env = { XDG_CONFIG_HOME: join(home.dir, 'xdg') };
-  assert.is((await svc(['start', '--timeout', '150s'], { home })).code, 0);
+  assertExit(await svc(['start', '--timeout', '150s'], { home }), 0);
   try {
     const install = await svc(['service', 'install'], { home, env });
-    assert.is(install.code, 1);
+    assertExit(install, 1);
     assert.match(install.stderr, /running already, not as a service .*\nhint: stop it first: svc stop/);
     assert.not.ok(existsSync(join(env.XDG_CONFIG_HOME, 'systemd')));
   } finally {

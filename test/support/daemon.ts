@@ -36,7 +36,7 @@ export interface DaemonProcess {
 }
 
 export interface DaemonProcessOptions {
-  /** Program to run instead of `svc`. */
+  /** Program to run instead of `svc`: JavaScript, or TypeScript, which starts slowly (see compiled.ts). */
   readonly entry?: string;
   readonly args?: readonly string[];
   /** Wrapper command; the daemon's command line is appended to it. */
@@ -53,12 +53,14 @@ process.once('SIGTERM', () => {
   process.exit(143);
 });
 
+const loaderOf = (entry: string): string[] => (entry.endsWith('.ts') ? ['--import', 'tsx'] : []);
+
 /** The caller must kill or stop the daemon before it removes the home. */
 export function spawnDaemon(
   home: Home,
   { entry, args = ['serve'], through = [], env = {} }: DaemonProcessOptions = {},
 ): DaemonProcess {
-  const command = entry === undefined ? SVC_COMMAND : [process.execPath, '--import', 'tsx', entry];
+  const command = entry === undefined ? SVC_COMMAND : [process.execPath, ...loaderOf(entry), entry];
   const [program = '', ...before] = [...through, ...command];
   const child = spawn(program, [...before, ...args], {
     cwd: ROOT,

@@ -1,6 +1,7 @@
 /** Runs a real engine process without a daemon: sends it frames, and collects those that it sends. */
 import { encodeFrame, FrameDecoder, FROM_ENGINE } from '../../src/engine/frames.ts';
 import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
+import { BUILT_ENGINE } from './built.ts';
 import { spawnEngine, type SpawnedEngine } from '../../src/engine/spawn.ts';
 
 export interface PipedEngine extends SpawnedEngine {
@@ -10,7 +11,7 @@ export interface PipedEngine extends SpawnedEngine {
 }
 
 export async function startEngine(): Promise<PipedEngine> {
-  const child = await spawnEngine();
+  const child = await spawnEngine({ entry: BUILT_ENGINE });
   const frames = new FrameDecoder<FromEngine>(FROM_ENGINE);
   const received: FromEngine[] = [];
   child.stdout.resume();

@@ -6,6 +6,7 @@ import { makeHome, type Home } from './home.ts';
 import { modelPath } from './native-engine.ts';
 import { openAiClient } from './openai.ts';
 import { svc } from './svc.ts';
+import { assertExit } from './exit.ts';
 
 export interface Serving {
   readonly home: Home;
@@ -17,7 +18,7 @@ export interface Serving {
 export async function serve(models: Readonly<Record<string, Parameters<typeof modelPath>[0]>> = {}): Promise<Serving> {
   const home = await makeHome();
   for (const [name, file] of Object.entries(models))
-    assert.is((await svc(['model', 'add', modelPath(file), '--name', name], { home })).code, 0);
+    assertExit(await svc(['model', 'add', modelPath(file), '--name', name], { home }), 0);
   const daemon = await spawnDaemon(home).settled();
   return { home, daemon, client: await openAiClient(daemon) };
 }

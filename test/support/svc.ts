@@ -1,15 +1,14 @@
 /**
  * Runs the CLI in its own process, as a user would.
  *
- * Runs dist/ if it exists and is not older than any source file, because it starts several times faster;
- * otherwise src/ through tsx. SVC_TEST_DIST=1 forces dist/, SVC_TEST_DIST=0 forces src/.
+ * Runs dist/ if it is current (built.ts), because it starts several times faster; otherwise src/ through tsx.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../../src/process/environment.ts';
+import { USES_DIST } from './built.ts';
 import type { Home } from './home.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -19,7 +18,7 @@ const TIMEOUT_MS = 180_000;
 /** Program and leading arguments that run `svc`, from any directory. */
 export const SVC_COMMAND: readonly string[] = [
   process.execPath,
-  ...(usesDist()
+  ...(USES_DIST
     ? [join(ROOT, 'bin', 'svc.js')]
     : ['--import', import.meta.resolve('tsx'), join(ROOT, 'src', 'cli', 'main.ts')]),
 ];
@@ -85,19 +84,4 @@ export function spawnSvc(
     return all;
   });
   return { child, stdout: () => written.stdout, stderr: () => written.stderr, result };
-}
-
-function usesDist(): boolean {
-  const wanted = childEnvironment()['SVC_TEST_DIST'];
-  if (wanted === '0' || wanted === '1') return wanted === '1';
-  const built = statSync(join(ROOT, 'dist', 'cli', 'main.js'), { throwIfNoEntry: false })?.mtimeMs;
-  return built !== undefined && newestSource(join(ROOT, 'src')) <= built;
-}
-
-function newestSource(folder: string): number {
-  const times = readdirSync(folder, { withFileTypes: true }).map((entry) => {
-    const path = join(folder, entry.name);
-    return entry.isDirectory() ? newestSource(path) : statSync(path).mtimeMs;
-  });
-  return Math.max(0, ...times);
 }

@@ -20,21 +20,36 @@ export function isInstalled(program: string, args: readonly string[] = ['--versi
   return spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 }
 
+export interface TerminalSize {
+  /** Both are unknown to the program unless given. */
+  readonly columns?: number;
+  readonly rows?: number;
+}
+
 export class Terminal {
+  /** Called with each piece of output. */
+  onOutput: (text: string) => void = () => undefined;
   readonly #child: ChildProcess;
   readonly #end: Promise<number | null>;
   #screen = '';
 
-  /** @param columns width of the terminal, which is otherwise unknown. */
-  constructor(command: readonly string[], env: Readonly<Record<string, string | undefined>>, columns?: number) {
+  constructor(
+    command: readonly string[],
+    env: Readonly<Record<string, string | undefined>>,
+    { columns, rows }: TerminalSize = {},
+  ) {
     const quoted = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
-    const sized = columns === undefined ? quoted : `stty cols ${String(columns)}; exec ${quoted}`;
+    const size = [...(columns === undefined ? [] : ['cols', columns]), ...(rows === undefined ? [] : ['rows', rows])];
+    const sized = size.length === 0 ? quoted : `stty ${size.join(' ')}; exec ${quoted}`;
     this.#child = spawn('script', ['--quiet', '--return', '--flush', '--command', sized, '/dev/null'], {
       cwd: ROOT,
       env: childEnvironment({ TERM: 'xterm', NO_COLOR: '1', SHELL: '/bin/sh', ...env }),
       stdio: ['pipe', 'pipe', 'inherit'],
     });
-    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.#screen += text));
+    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.#screen += text;
+      this.onOutput(text);
+    });
     this.#child.stdin?.on('error', () => undefined);
     this.#end = once(this.#child, 'close').then(([code]) => code as number | null);
   }

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Long enough for a heavily overloaded machine; only a failing test waits this long. */
-export const PATIENCE_MS = 90_000;
+export const PATIENCE_MS = 240_000;
 
 export interface WaitOptions {
   readonly timeoutMs?: number;

@@ -137,9 +137,10 @@ async function answerAfter(id: string, prepare: (turns: readonly Turn[]) => read
   }
 }
 
-/** Shows at most one state of a turn per frame of the screen, however many tokens come. */
+/** Shows at most one state of a turn per frame of the screen, however many tokens come, and none twice. */
 class Frames {
   #next: AssistantTurn | null = null;
+  #shown: AssistantTurn | null = null;
   #handle = 0;
   readonly #show: (turn: AssistantTurn) => void;
 
@@ -155,14 +156,16 @@ class Frames {
   /** Shows the last state, also on a page that is not visible and has no frames. */
   flush(turn: AssistantTurn): void {
     cancelAnimationFrame(this.#handle);
-    this.#next = null;
-    this.#show(turn);
+    this.#next = turn;
+    this.#frame();
   }
 
   #frame(): void {
     const turn = this.#next;
     this.#next = null;
-    if (turn !== null) this.#show(turn);
+    if (turn === null || turn === this.#shown) return;
+    this.#shown = turn;
+    this.#show(turn);
   }
 }
 

@@ -10,14 +10,15 @@ export function HealthView(): JSX.Element {
   return (
     <div class="page">
       <h1>Health</h1>
-      {record === null ? <p class="muted">Not read yet.</p> : <Record record={record} />}
+      {record === null ? <p class="muted">Not read yet.</p> : <Summary record={record} />}
       <DoctorView />
+      {record !== null && <Parts record={record} />}
     </div>
   );
 }
 
-function Record({ record }: { readonly record: HealthRecord }): JSX.Element {
-  const { state, reason, version, pid, uptime_seconds, conditions, models, providers, resources } = record;
+function Summary({ record }: { readonly record: HealthRecord }): JSX.Element {
+  const { state, reason, version, pid, uptime_seconds, resources } = record;
   return (
     <>
       <p class="lead">
@@ -28,6 +29,13 @@ function Record({ record }: { readonly record: HealthRecord }): JSX.Element {
         svc {version} · process {pid} · up for {duration(uptime_seconds * 1000)} · {bytes(resources.rss_bytes)} of
         memory, {bytes(resources.system_memory_available_bytes)} free
       </p>
+    </>
+  );
+}
+
+function Parts({ record: { conditions, models, providers } }: { readonly record: HealthRecord }): JSX.Element {
+  return (
+    <>
       <h2>Conditions</h2>
       <ul class="checks">
         {conditions.map(({ name, status, reason: why, since }) => (

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
 import { useState } from 'preact/hooks';
-import type { ModelRecord } from '../../../src/protocol/records.ts';
+import type { LoadedModel, ModelRecord } from '../../../src/protocol/records.ts';
 import { ApiError } from '../api/api-error.ts';
 import { ask } from '../api/request.ts';
 import { configure, current, startNew } from '../chat/conversations.ts';
@@ -119,7 +119,23 @@ function described({ parameters, quantization, size_bytes, context_length, capab
   ]);
 }
 
-function loadedAs({ device, memory_bytes, context_length, active }: NonNullable<ModelRecord['loaded']>): string {
+function loadedAs({ device, placement, memory_bytes, context_length, active }: LoadedModel): string {
   const running = active === 0 ? 'idle' : `${count(active)} running`;
-  return factLine([`On ${device}`, `${bytes(memory_bytes)} of memory`, `context ${count(context_length)}`, running]);
+  return factLine([
+    `On ${device}`,
+    ...partsOnCpu(placement),
+    `${bytes(memory_bytes)} of memory`,
+    `context ${count(context_length)}`,
+    running,
+  ]);
+}
+
+/** What of a model on a GPU is not there. */
+function partsOnCpu(placement: LoadedModel['placement']): string[] {
+  if (placement === null || placement.gpu_layers === 0) return [];
+  const { layers, gpu_layers, cpu_experts } = placement;
+  return [
+    ...(gpu_layers < layers ? [`${count(gpu_layers)} of ${count(layers)} layers`] : []),
+    ...(cpu_experts > 0 ? [`experts of ${count(cpu_experts)} layers in memory`] : []),
+  ];
 }

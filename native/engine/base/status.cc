@@ -9,8 +9,8 @@ namespace svc {
 const char* StatusCodeName(StatusCode code) {
   static constexpr std::array kNames = {
       "OK",   "INVALID_REQUEST", "CONTEXT_OVERFLOW",   "MODEL_INVALID", "OUT_OF_MEMORY",
-      "BUSY", "CANCELLED",       "ENGINE_UNAVAILABLE", "INTERNAL"};
-  static_assert(kNames.size() == static_cast<std::size_t>(StatusCode::kInternal) + 1);
+      "BUSY", "CANCELLED",       "ENGINE_UNAVAILABLE", "INTERNAL",      "CONFIG_INVALID"};
+  static_assert(kNames.size() == static_cast<std::size_t>(StatusCode::kConfigInvalid) + 1);
   return kNames[static_cast<std::size_t>(code)];
 }
 

@@ -19,6 +19,7 @@ enum class StatusCode {
   kCancelled,
   kEngineUnavailable,
   kInternal,
+  kConfigInvalid,
 };
 
 // "INVALID_REQUEST" and so on. Static storage.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/base/common_length.h"
+#include "engine/model/media_rows.h"
 
 namespace svc {
 namespace {
@@ -18,12 +19,6 @@ constexpr std::size_t kIdsToTake = 1;
 constexpr std::size_t kIdsToPublish = 2;
 // Shares that a node records. A share that was dropped gets fewer cached tokens reported.
 constexpr std::size_t kMostMarks = 64;
-
-// Position up to which a share has sent the node's tokens.
-struct Mark {
-  ShareId owner;
-  std::uint32_t end;
-};
 
 }  // namespace
 
@@ -44,6 +39,12 @@ struct PrefixCache::Copy {
 };
 
 struct PrefixCache::Node {
+  // Position up to which a share has sent the node's tokens.
+  struct Mark {
+    ShareId owner;
+    std::uint32_t end;
+  };
+
   Node* parent = nullptr;
   SequenceId id = -1;       // negative: swapped out
   std::uint32_t begin = 0;  // position of the first token
@@ -63,6 +64,11 @@ struct PrefixCache::Node {
   bool is_leaf() const {
     return std::all_of(children.begin(), children.end(),
                        [](const auto& child) { return child->swapped(); });
+  }
+
+  // Size of the node's end of at least `wanted` tokens that can be cut off.
+  std::uint32_t EndOf(std::uint32_t wanted) const {
+    return size() - WholePictures(tokens, size() - std::min(size(), wanted));
   }
 
   // Position up to which the owner has sent the tokens; at least `begin`.
@@ -134,9 +140,10 @@ PrefixCache::Place PrefixCache::Walk(Node* root, std::span<const Token> tokens, 
   while (place.total < tokens.size() && place.inside == place.node->size()) {
     Node* child = place.node->ChildWith(tokens[place.total]);
     if (child == nullptr || (child->swapped() && reach == Reach::kCells)) break;
-    place.node = child;
-    place.inside = CommonLength(child->tokens, tokens.subspan(place.total));
-    place.total += place.inside;
+    const std::uint32_t common = CommonLength(child->tokens, tokens.subspan(place.total));
+    const std::uint32_t inside = WholePictures(child->tokens, common);
+    if (inside == 0) break;
+    place = {child, inside, place.total + inside};
   }
   return place;
 }
@@ -248,7 +255,7 @@ PrefixCache::Node* PrefixCache::Split(Node* node, std::uint32_t length) {
   decoder_->ShareCells(node->id, upper->id, node->begin, cut);
   decoder_->RemoveCells(node->id, node->begin, cut);
   node->tokens.erase(node->tokens.begin(), node->tokens.begin() + length);
-  std::vector<Mark> behind = node->CutMarks(cut);
+  std::vector<Node::Mark> behind = node->CutMarks(cut);
   upper->marks = std::exchange(node->marks, std::move(behind));
   node->begin = cut;
   node->parent = upper;
@@ -268,7 +275,8 @@ PrefixCache::Node* PrefixCache::Revive(Node* node, std::span<const Token> tokens
     ReserveIds(1);
     --next->pins;
     if (free_ids_.empty()) break;
-    const std::uint32_t common = CommonLength(next->tokens, tokens.subspan(next->begin));
+    const std::uint32_t common = SharedLength(next->tokens, tokens.subspan(next->begin));
+    if (common == 0) break;
     if (common < next->size()) SplitOff(next, common);
     next->copy = nullptr;
     next->id = free_ids_.extract(free_ids_.begin()).value();
@@ -339,11 +347,11 @@ std::uint32_t PrefixCache::Evict(std::uint32_t cells) {
 // Swaps out a piece at the leaf's end and returns the number of cells freed. If it cannot be
 // copied, drops it; then only about as much as is wanted.
 std::uint32_t PrefixCache::SwapOut(Node* leaf, std::uint32_t wanted) {
-  std::uint32_t cut = std::min(leaf->size(), kPiece);
+  std::uint32_t cut = leaf->EndOf(kPiece);
   StateBytes state;
   if (max_copied_ > 0) state = decoder_->SaveState(leaf->id, leaf->end() - cut, leaf->end());
   if (state.empty()) {
-    cut = std::min(leaf->size(), std::max(wanted, kLeastCut));
+    cut = leaf->EndOf(std::max(wanted, kLeastCut));
     CutEnd(leaf, cut);
     return cut;
   }
@@ -405,7 +413,7 @@ bool PrefixCache::BringBack(Node* node, std::uint32_t* free_cells) {
   }
   const std::uint32_t joint = parent->end();
   parent->tokens.insert(parent->tokens.end(), node->tokens.begin(), node->tokens.end());
-  for (const Mark& mark : node->marks) {
+  for (const Node::Mark& mark : node->marks) {
     if (parent->MarkOf(mark.owner) == joint) parent->SetMark(mark.owner, mark.end);
   }
   const std::unique_ptr<Node> joined = parent->Remove(node);

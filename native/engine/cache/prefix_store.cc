@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/base/common_length.h"
+#include "engine/model/media_rows.h"
 
 namespace svc {
 namespace {
@@ -152,7 +153,7 @@ std::vector<PrefixStore::Step> PrefixStore::Chain(ShareId salt, std::span<const 
     for (const EntryPtr& entry : entries_) {
       const auto& [own, begin, scope] = entry->head;
       if (scope.salt != salt || begin > end) continue;
-      const std::uint32_t common = CommonLength(own, tokens);
+      const std::uint32_t common = SharedLength(own, tokens);
       if (!options_.divisible && common != own.size()) continue;
       // Of two that reach equally far, the smaller one.
       const bool smaller = best.entry != nullptr && begin > best.entry->head.begin;

@@ -8,6 +8,8 @@ namespace {
 
 // Maximum texts that wait to be saved; the oldest are dropped.
 constexpr std::size_t kMostUnsaved = 64;
+// The same may wait for an idle time; beyond it they are saved as soon as nothing is computed.
+constexpr std::size_t kMostWaiting = kMostUnsaved / 2;
 
 // Minimum number of tokens beyond those stored for a new file.
 std::uint32_t LeastMore(std::uint32_t stored) {
@@ -80,14 +82,16 @@ void PrefixTiers::Keep(PrefixScope scope, std::span<const Token> tokens, Sequenc
     if (state.empty()) return;
     checkpoints_.Put(scope, kept, std::make_shared<const StateBytes>(std::move(state)));
   }
-  if (store_ == nullptr || !on_disk) return;
+  if (store_ == nullptr) return;
+  kept_tokens_ += kept.size();
+  if (!on_disk) return;
   // A continuation replaces the queued texts that it begins with.
   std::erase_if(unsaved_, [&](const Unsaved& each) {
     return decoder_->can_share() && each.scope.salt == scope.salt &&
            each.tokens.size() <= kept.size() &&
            std::equal(each.tokens.begin(), each.tokens.end(), kept.begin());
   });
-  unsaved_.push_back({.scope = scope, .tokens = std::move(kept)});
+  unsaved_.push_back({.scope = scope, .tokens = std::move(kept), .kept_tokens = kept_tokens_});
   if (unsaved_.size() > kMostUnsaved) unsaved_.pop_front();
 }
 
@@ -161,8 +165,14 @@ void PrefixTiers::Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t b
 
 bool PrefixTiers::WantsToSave() const { return !unsaved_.empty() && !store_->writing(); }
 
+bool PrefixTiers::MayLoseUnsaved() const {
+  if (unsaved_.empty()) return false;
+  const std::uint64_t since = kept_tokens_ - unsaved_.front().kept_tokens;
+  return unsaved_.size() > kMostWaiting || since > decoder_->cells_total() / 2;
+}
+
 void PrefixTiers::SaveOne(SequenceId sequence, std::uint32_t busy_cells) {
-  const auto [scope, tokens] = std::move(unsaved_.front());
+  const auto [scope, tokens, kept_tokens] = std::move(unsaved_.front());
   unsaved_.pop_front();
   const std::uint32_t stored = store_->Match(scope.salt, tokens, 0);
   if (!decoder_->can_share()) {

@@ -80,6 +80,9 @@ class PrefixTiers {
 
   // True if something is queued and the store accepts a write.
   bool WantsToSave() const;
+  // True if a queued text may soon be lost: texts that together fill half of the cells have ended
+  // after it, or many are queued. Until then they can wait for an idle time.
+  bool MayLoseUnsaved() const;
   // Hands one queued piece to the store. `sequence`: a free sequence id, negative: none. REQUIRES:
   // WantsToSave()
   void SaveOne(SequenceId sequence, std::uint32_t busy_cells);
@@ -88,6 +91,7 @@ class PrefixTiers {
   struct Unsaved {
     PrefixScope scope;
     std::vector<Token> tokens;
+    std::uint64_t kept_tokens;  // kept_tokens_ when it was queued
   };
   void Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t busy_cells);
   // Brings the limit of the checkpoints and what counts towards it up to date.
@@ -99,6 +103,7 @@ class PrefixTiers {
   std::unique_ptr<PrefixStore> store_;
   Checkpoints checkpoints_;
   std::deque<Unsaved> unsaved_;
+  std::uint64_t kept_tokens_ = 0;                // of all texts that were kept, in total
   std::map<GenerationId, std::uint64_t> reads_;  // bytes of the whole states being read
 };
 

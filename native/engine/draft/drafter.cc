@@ -16,8 +16,8 @@ constexpr std::array<double, 5> kClassEnds = {1.0 / 3, 0.5, 0.7, 0.85, 0.95};
 
 // Weight of the draft model's own probability in the estimate, in drafts; and decay of a record
 // with each new draft.
-constexpr double kPriorWeight = 1;
-constexpr double kFade = 0.95;
+constexpr double kProbabilityWeight = 1;
+constexpr double kDraftFade = 0.95;
 
 // Prior for expected(), and its weight in drafts: optimistic, so that drafting is tried.
 constexpr double kFirstExpected = 0.7;
@@ -85,7 +85,7 @@ std::size_t Drafter::ClassOf(double probability) {
 }
 
 double Drafter::Chance(double probability) const {
-  return records_[ClassOf(probability)].Chance(probability, kPriorWeight);
+  return records_[ClassOf(probability)].Chance(probability, kProbabilityWeight);
 }
 
 double Drafter::expected() const { return lately_.Chance(kFirstExpected, kFirstWeight); }
@@ -99,8 +99,8 @@ bool Drafter::Follow(GenerationId id, std::span<const Token> tokens) {
     const std::size_t at = place->drafted_at + right;
     if (at == tokens.size()) break;
     const bool is_right = tokens[at] == draft.token;
-    records_[ClassOf(draft.probability)].Add(is_right, kFade);
-    lately_.Add(is_right, kFade);
+    records_[ClassOf(draft.probability)].Add(is_right, kDraftFade);
+    lately_.Add(is_right, kDraftFade);
     if (!is_right) break;
     ++right;
   }

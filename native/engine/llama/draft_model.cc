@@ -53,6 +53,8 @@ LoadOptions DraftLoadOptions(const LoadOptions& options) {
   LoadOptions draft;
   draft.path = options.draft_path;
   draft.gpu_layers = options.gpu_layers;
+  draft.main_gpu = options.main_gpu;
+  draft.tensor_split = options.tensor_split;
   // The target model has already reported its progress up to 1.
   if (options.on_progress) {
     draft.on_progress = [tell = options.on_progress](float) { return tell(1.0F); };

@@ -4,24 +4,23 @@
 
 namespace svc {
 
-StateBytes SaveSequence(llama_context* context, llama_seq_id sequence) {
+StateBytes SaveSequence(llama_context* context, llama_seq_id sequence, std::size_t more) {
   try {
-    StateBytes state(llama_state_seq_get_size(context, sequence));
-    if (llama_state_seq_get_data(context, state.data(), state.size(), sequence) == state.size()) {
-      return state;
-    }
+    const std::size_t size = llama_state_seq_get_size(context, sequence);
+    StateBytes state(size + more);
+    if (llama_state_seq_get_data(context, state.data(), size, sequence) == size) return state;
   } catch (const std::exception&) {
     // Treated as a refusal.
   }
   return {};
 }
 
-bool LoadSequence(llama_context* context, llama_seq_id sequence,
-                  std::span<const std::uint8_t> state) {
+std::size_t LoadSequence(llama_context* context, llama_seq_id sequence,
+                         std::span<const std::uint8_t> state) {
   try {
-    return llama_state_seq_set_data(context, state.data(), state.size(), sequence) == state.size();
+    return llama_state_seq_set_data(context, state.data(), state.size(), sequence);
   } catch (const std::exception&) {
-    return false;
+    return 0;
   }
 }
 

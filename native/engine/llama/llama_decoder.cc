@@ -95,7 +95,7 @@ class LlamaDecoder final : public Decoder {
     return static_cast<std::int32_t>(positions_.Next(sequence, last));
   }
   void RemoveSequence(SequenceId sequence) override {
-    positions_.Cut(sequence, 0);
+    positions_.Cut(sequence, -1);
     llama_memory_seq_rm(memory(), Id(sequence), -1, -1);
   }
 
@@ -108,43 +108,46 @@ class LlamaDecoder final : public Decoder {
 
   bool can_share() const override { return can_share_; }
   void ShareCells(SequenceId from, SequenceId to, std::uint32_t begin, std::uint32_t end) override {
-    llama_memory_seq_cp(memory(), Id(from), Id(to), static_cast<llama_pos>(begin),
-                        static_cast<llama_pos>(end));
+    llama_memory_seq_cp(memory(), Id(from), Id(to), positions_.Of(from, begin),
+                        positions_.Of(from, end));
+    positions_.Share(from, to, end);
   }
   void RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
     llama_memory_seq_rm(memory(), Id(sequence), positions_.Of(sequence, begin),
                         positions_.Of(sequence, end));
-    positions_.Cut(sequence, begin);
+    positions_.Cut(sequence, llama_memory_seq_pos_max(memory(), Id(sequence)));
   }
 
   std::uint64_t SizeOfState(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
     const std::uint64_t bytes =
         llama_state_seq_get_size(context_.get(), Lend(sequence, begin, end));
     GiveBack();
-    return bytes;
+    return bytes + positions_.SizeOf(sequence, end);
   }
   StateBytes SaveState(SequenceId sequence, std::uint32_t begin, std::uint32_t end) override {
-    StateBytes state = SaveSequence(context_.get(), Lend(sequence, begin, end));
+    const std::size_t pictures = positions_.SizeOf(sequence, end);
+    StateBytes state = SaveSequence(context_.get(), Lend(sequence, begin, end), pictures);
     GiveBack();
+    if (!state.empty()) positions_.Save(sequence, end, std::span(state).last(pictures));
     return state;
   }
   bool LoadState(SequenceId sequence, std::span<const std::uint8_t> state, std::uint32_t begin,
                  std::uint32_t end) override {
     const llama_seq_id id = has_scratch() ? kScratch : Id(sequence);
-    bool loaded = LoadSequence(context_.get(), id, state) &&
-                  llama_memory_seq_pos_max(memory(), id) + 1 >= static_cast<llama_pos>(end);
-    if (can_share_) {
-      loaded = loaded && llama_memory_seq_pos_min(memory(), id) <= static_cast<llama_pos>(begin);
-    }
+    const std::size_t bytes = LoadSequence(context_.get(), id, state);
+    bool loaded = bytes > 0 && positions_.Load(sequence, state.subspan(bytes), end) &&
+                  llama_memory_seq_pos_max(memory(), id) >= positions_.Of(sequence, end - 1);
+    const llama_pos first = positions_.Of(sequence, begin);
+    if (can_share_) loaded = loaded && llama_memory_seq_pos_min(memory(), id) <= first;
     if (has_scratch()) {
       if (loaded) {
-        llama_memory_seq_cp(memory(), kScratch, Id(sequence), static_cast<llama_pos>(begin),
-                            static_cast<llama_pos>(end));
+        llama_memory_seq_cp(memory(), kScratch, Id(sequence), first, positions_.Of(sequence, end));
       }
       llama_memory_seq_rm(memory(), kScratch, -1, -1);
     } else if (!loaded) {
       llama_memory_seq_rm(memory(), id, -1, -1);
     }
+    if (!loaded) positions_.Cut(sequence, llama_memory_seq_pos_max(memory(), Id(sequence)));
     return loaded;
   }
 
@@ -231,8 +234,8 @@ class LlamaDecoder final : public Decoder {
   // An id whose state libllama can save, with the sequence's tokens [begin, end); until GiveBack.
   llama_seq_id Lend(SequenceId sequence, std::uint32_t begin, std::uint32_t end) {
     if (!has_scratch()) return Id(sequence);
-    llama_memory_seq_cp(memory(), Id(sequence), kScratch, static_cast<llama_pos>(begin),
-                        static_cast<llama_pos>(end));
+    llama_memory_seq_cp(memory(), Id(sequence), kScratch, positions_.Of(sequence, begin),
+                        positions_.Of(sequence, end));
     return kScratch;
   }
   void GiveBack() {

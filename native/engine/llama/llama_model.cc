@@ -11,8 +11,10 @@
 #include <string_view>
 #include <system_error>
 
+#include "engine/base/mapped_pages.h"
 #include "engine/llama/log_capture.h"
-#include "engine/llama/mapped_pages.h"
+#include "engine/llama/placement.h"
+#include "llama-ext.h"
 #ifdef SVC_KERNELS
 #include "engine/llama/cpu/cpu_kernels.h"
 #endif
@@ -96,16 +98,13 @@ void ReadSampling(const std::string& key, const std::string& value, SamplingPara
   if (name == "penalty_repeat") ReadNumber(value, 0.1F, 10.0F, sampling.repeat_penalty);
 }
 
-// Name of the device that offloaded layers go to.
-std::string DeviceName(int gpu_layers) {
-  if (gpu_layers != 0) {
-    for (const auto type : {GGML_BACKEND_DEVICE_TYPE_GPU, GGML_BACKEND_DEVICE_TYPE_IGPU}) {
-      if (ggml_backend_dev_t device = ggml_backend_dev_by_type(type)) {
-        return ggml_backend_dev_name(device);
-      }
-    }
+// Names of the devices that layers go to.
+std::string DeviceNames(const llama_model* model) {
+  std::vector<ggml_backend_dev_t> devices(static_cast<std::size_t>(llama_model_n_devices(model)));
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    devices[i] = llama_model_get_device(model, static_cast<int>(i));
   }
-  return "CPU";
+  return devices.empty() ? "CPU" : NamesOf(devices);
 }
 
 // "Q4_K - Medium" -> "Q4_K_M", "IQ2_XS - 2.3125 bpw" -> "IQ2_XS": the customary names.
@@ -164,14 +163,12 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& opti
                                                          bool no_alloc) {
   if (Status status = CheckFile(options.path); !status.ok()) return status;
 
+  Result<Placement> placement = Placement::Of(options, Gpus());
+  if (!placement.ok()) return placement.status();
+
   Progress progress{&options.on_progress};
   llama_model_params params = llama_model_default_params();
-  params.n_gpu_layers = options.gpu_layers;
-  // With an empty device list. Otherwise libllama opens every GPU even for 0 layers: it puts
-  // weights into their host buffers, where our kernels do not find them, and computes larger
-  // batches on them.
-  std::array<ggml_backend_dev_t, 1> no_devices{};
-  if (options.gpu_layers == 0) params.devices = no_devices.data();
+  placement.value().ApplyTo(&params);
   params.no_alloc = no_alloc;
   if (no_alloc) params.load_mode = LLAMA_LOAD_MODE_NONE;  // there is nothing to map
   params.progress_callback_user_data = &progress;
@@ -199,7 +196,14 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& opti
   }
   if (Status status = CheckKind(model.get(), options.path); !status.ok()) return status;
   if (!no_alloc) ForgetMappedPages();
-  return std::make_unique<LlamaModel>(std::move(model), DeviceName(options.gpu_layers));
+  std::string device = DeviceNames(model.get());
+  return std::make_unique<LlamaModel>(std::move(model), std::move(device));
+}
+
+bool LlamaModel::has_experts() const {
+  const std::string architecture = ReadMetadata(get(), "general.architecture");
+  const std::string experts = ReadMetadata(get(), architecture + ".expert_count");
+  return std::strtoul(experts.c_str(), nullptr, 10) > 0;
 }
 
 std::optional<std::uint32_t> LlamaModel::turning_length() const {

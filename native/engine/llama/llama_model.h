@@ -21,14 +21,14 @@ namespace svc {
 // any time.
 class LlamaModel {
  public:
-  // Loads on the calling thread. Errors: kModelInvalid, kOutOfMemory, kCancelled,
+  // Loads on the calling thread. Errors: kModelInvalid, kConfigInvalid, kOutOfMemory, kCancelled,
   // kEngineUnavailable (no CPU module is loaded).
   static Result<std::unique_ptr<LlamaModel>> Load(const LoadOptions& options);
   // Loads without the weights: contexts made from it allocate nothing and cannot compute. Errors as
   // Load, except kEngineUnavailable.
   static Result<std::unique_ptr<LlamaModel>> LoadMetadata(const LoadOptions& options);
 
-  // `device`: name of the device that has the layers.
+  // `device`: names of the devices that have the layers.
   LlamaModel(llama_model_ptr model, std::string device);
 
   llama_model* get() const { return model_.get(); }
@@ -39,6 +39,9 @@ class LlamaModel {
   bool is_recurrent() const {
     return llama_model_is_recurrent(get()) || llama_model_is_hybrid(get());
   }
+
+  // True for a mixture of experts.
+  bool has_experts() const;
 
   // Number of KV-cache cells above which libllama encodes positions with other factors (LongRoPE):
   // a state computed with fewer cells does not fit a larger cache. Absent: it never does.

@@ -19,7 +19,7 @@ constexpr int kNodesOfPart = 8;
 
 // libllama can save only sequences below n_seq_max, which is 1, so states go through a scratch
 // sequence.
-constexpr llama_seq_id kScratch = 0;
+constexpr llama_seq_id kLaneScratch = 0;
 constexpr llama_seq_id kPrompt = 1;
 
 }  // namespace
@@ -103,7 +103,7 @@ PrefillLane::Progress LlamaPrefillLane::Compute() {
     const bool padding = i >= wanted;
     const auto position =
         static_cast<llama_pos>(padding ? i - wanted : static_cast<std::size_t>(begin) + i);
-    batch_.Add(tokens_[i], position, padding ? kScratch : kPrompt,
+    batch_.Add(tokens_[i], position, padding ? kLaneScratch : kPrompt,
                /*wants_logits=*/i + 1 == wanted);
   }
 
@@ -116,7 +116,7 @@ PrefillLane::Progress LlamaPrefillLane::Compute() {
   } catch (const std::exception&) {
     return Progress::kFailed;
   }
-  llama_memory_seq_rm(memory(), kScratch, -1, -1);
+  llama_memory_seq_rm(memory(), kLaneScratch, -1, -1);
   if (given_up_ || code == 2) return Progress::kAborted;
   return code == 0 ? Progress::kDone : Progress::kFailed;
 }
@@ -172,21 +172,21 @@ void LlamaPrefillLane::Clear() {
 
 bool LlamaPrefillLane::LoadState(std::span<const std::uint8_t> state, std::uint32_t begin,
                                  std::uint32_t end) {
-  if (!LoadSequence(context_.get(), kScratch, state)) return false;
+  if (LoadSequence(context_.get(), kLaneScratch, state) != state.size()) return false;
   const auto first = static_cast<llama_pos>(begin);
   const auto last = static_cast<llama_pos>(end);
-  const bool holds_all = llama_memory_seq_pos_min(memory(), kScratch) <= first &&
-                         llama_memory_seq_pos_max(memory(), kScratch) + 1 == last;
-  if (holds_all) llama_memory_seq_cp(memory(), kScratch, kPrompt, first, last);
-  llama_memory_seq_rm(memory(), kScratch, -1, -1);
+  const bool holds_all = llama_memory_seq_pos_min(memory(), kLaneScratch) <= first &&
+                         llama_memory_seq_pos_max(memory(), kLaneScratch) + 1 == last;
+  if (holds_all) llama_memory_seq_cp(memory(), kLaneScratch, kPrompt, first, last);
+  llama_memory_seq_rm(memory(), kLaneScratch, -1, -1);
   return holds_all;
 }
 
 StateBytes LlamaPrefillLane::SaveState(std::uint32_t begin, std::uint32_t end) {
-  llama_memory_seq_cp(memory(), kPrompt, kScratch, static_cast<llama_pos>(begin),
+  llama_memory_seq_cp(memory(), kPrompt, kLaneScratch, static_cast<llama_pos>(begin),
                       static_cast<llama_pos>(end));
-  StateBytes state = SaveSequence(context_.get(), kScratch);
-  llama_memory_seq_rm(memory(), kScratch, -1, -1);
+  StateBytes state = SaveSequence(context_.get(), kLaneScratch);
+  llama_memory_seq_rm(memory(), kLaneScratch, -1, -1);
   return state;
 }
 

@@ -204,6 +204,7 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
   MemoryEstimates result;
   result.trained_context_length = static_cast<std::uint32_t>(llama_model_n_ctx_train(model.get()));
   result.layers = static_cast<std::uint32_t>(llama_model_n_layer(model.get()));
+  result.has_experts = model.has_experts();
   result.makes_embeddings = MakesEmbeddings(model);
   StateSize state_size;
   if (!result.makes_embeddings) {

@@ -50,6 +50,7 @@ struct MemoryEstimate {
 struct MemoryEstimates {
   std::uint32_t trained_context_length = 0;
   std::uint32_t layers = 0;
+  bool has_experts = false;
   bool makes_embeddings = false;
   // Memory of this process beside all that: data of the code, vocabulary. Absent: this system does
   // not measure it.
@@ -62,9 +63,9 @@ struct MemoryEstimates {
   static constexpr auto Fields() {
     using Self = MemoryEstimates;
     return std::make_tuple(SVC_FIELD(trained_context_length), SVC_FIELD(layers),
-                           SVC_FIELD(makes_embeddings), SVC_FIELD(process_bytes),
-                           SVC_FIELD(state_fixed_bytes), SVC_FIELD(state_token_bytes),
-                           SVC_FIELD(estimates));
+                           SVC_FIELD(has_experts), SVC_FIELD(makes_embeddings),
+                           SVC_FIELD(process_bytes), SVC_FIELD(state_fixed_bytes),
+                           SVC_FIELD(state_token_bytes), SVC_FIELD(estimates));
   }
 };
 

@@ -115,7 +115,7 @@ class LlamaSampler final : public Sampler {
   GrammarConstraint* grammar() const {
     return constraint_ != nullptr ? constraint_->grammar() : nullptr;
   }
-  // Token that must follow, because the reasoning has reached its limit.
+  // Token that must follow: of a tag around the reasoning.
   std::optional<Token> Limit() const {
     return constraint_ != nullptr ? constraint_->Forced() : std::nullopt;
   }

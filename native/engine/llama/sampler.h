@@ -19,8 +19,8 @@
 
 #include "engine/base/ids.h"
 #include "engine/base/status.h"
+#include "engine/grammar/answer_constraint.h"
 #include "engine/grammar/grammar_constraint.h"
-#include "engine/llama/answer_constraint.h"
 #include "engine/llama/llama_model.h"
 #include "engine/model/decoder.h"
 #include "engine/types/sampling_params.h"

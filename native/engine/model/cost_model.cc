@@ -141,14 +141,17 @@ void CostModel::Observe(std::uint32_t rows, std::uint32_t outputs, double ms) {
     body_[lower] = BodyOf(predicted * (1 + off), outputs);
     return Bound(lower);
   }
-  // Each entry moves by a part of the error, weighted by how close it is.
+  // Each entry moves by a part of the error, weighted by how close it is, and the outputs by one
+  // weighted by their part of the step. If they were measured too dear, an entry would otherwise
+  // pay for it until nothing is left of it, nor of all larger steps, which are bounded by it.
+  const double outputs_part = head_ * outputs / predicted;
   for (std::size_t i = 0; i < body_.size(); ++i) {
     double nearness = 0;
     if (i == lower) nearness = 1 - share;
     if (i == upper && upper != lower) nearness = share;
-    body_[i] *= 1 + off * std::max(kFarCorrection, kNearCorrection * nearness);
+    body_[i] *= 1 + off * std::max(kFarCorrection, kNearCorrection * nearness * (1 - outputs_part));
   }
-  head_ *= 1 + off * kFarCorrection;
+  head_ *= 1 + off * std::max(kFarCorrection, kNearCorrection * outputs_part);
   Bound(lower);
 }
 

@@ -10,10 +10,10 @@
 //
 // An output is a row whose logits are wanted: it is multiplied with the vocabulary matrix, which in
 // a small model is a quarter of all weights. `body` is a table over a few row counts, linear in
-// between. After each step the two entries around its row count move far towards the measured time,
-// all others a little. So the curve keeps its shape while the whole machine becomes slower or
-// faster, because of other programs or a growing context. The first measured step replaces an
-// interpolated entry.
+// between. After each step the two entries around its row count and the head move far towards the
+// measured time, each by its part of the step; all others move a little. So the curve keeps its
+// shape while the whole machine becomes slower or faster, because of other programs or a growing
+// context. The first measured step replaces an interpolated entry.
 #pragma once
 
 #include <array>

@@ -7,7 +7,7 @@
 // A sequence is a list of tokens in the cache, named by an id in [0, sequence_ids()). A cell holds
 // one token at one position; several sequences may share a cell. While a sequence is being
 // computed, its positions are 0, 1, 2, ... without gaps. (With M-RoPE the model sees others, for a
-// picture and what follows it. Such tokens are not shared, cut or saved.)
+// picture and what follows it. The rows of such a picture are shared, cut and saved together.)
 #pragma once
 
 #include <atomic>

@@ -9,8 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "engine/base/common_length.h"
 #include "engine/base/ids.h"
 #include "engine/base/siphash.h"
 
@@ -46,18 +48,32 @@ struct MediaRows {
   std::uint32_t width = 0;  // floats per row
   // True: each row sees all others, also those behind it. They are computed in one batch.
   bool is_whole = false;
-  // Number of positions that the rows take: less than `count` with M-RoPE.
+  // Number of positions that the rows take: with M-RoPE the larger side of a picture.
   std::uint32_t positions = 0;
   std::vector<MediaPlace> places;  // with M-RoPE, of each row; else empty
   std::shared_ptr<const std::vector<float>> embeddings;
 
-  bool has_own_positions() const { return positions != count; }
+  bool has_own_positions() const { return !places.empty(); }
   std::uint32_t end() const { return begin + count; }
   // REQUIRES: the row at `index` of the prompt is one of these.
   const float* Row(std::uint32_t index) const {
     return embeddings->data() + std::size_t{index - begin} * width;
   }
 };
+
+// The largest number of tokens, at most `length`, that parts no two rows beside each other of
+// pictures or sounds: with M-RoPE the rows of a picture have one position, so the cache cannot be
+// cut between them.
+inline std::uint32_t WholePictures(std::span<const Token> tokens, std::uint32_t length) {
+  if (length == tokens.size()) return length;
+  while (length > 0 && IsMediaToken(tokens[length - 1]) && IsMediaToken(tokens[length])) --length;
+  return length;
+}
+
+// Number of leading tokens of both that one sequence can share with the other.
+inline std::uint32_t SharedLength(std::span<const Token> a, std::span<const Token> b) {
+  return WholePictures(a, CommonLength(a, b));
+}
 
 // The run that has the row at `index`, or else the next one; null: there is none.
 inline const MediaRows* MediaFrom(const std::vector<MediaRows>& media, std::uint32_t index) {

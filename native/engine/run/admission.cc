@@ -5,8 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "engine/base/common_length.h"
-
 namespace svc {
 namespace {
 
@@ -23,14 +21,15 @@ constexpr std::uint32_t kLeastFollowed = 32;
 // Tokens that may come from the cache. The last one is always computed, for its logits.
 std::span<const Token> Reusable(const Generation& generation) {
   if (!generation.reuse_prefix && generation.generated() == 0) return {};
-  const std::size_t most =
-      std::min<std::size_t>(generation.shareable, generation.tokens.size() - 1);
-  return std::span(generation.tokens).first(most);
+  return std::span(generation.tokens).first(generation.tokens.size() - 1);
 }
 
-// What has been computed and may be shared.
-std::span<const Token> ComputedTokens(const Generation& generation) {
-  return std::span(generation.tokens).first(std::min(generation.shareable, generation.computed));
+// What has been computed and may be shared: a picture whose rows have one position, as a whole.
+std::span<const Token> SharedTokens(const Generation& generation) {
+  std::uint32_t end = generation.computed;
+  const MediaRows* run = MediaAt(generation.media, end);
+  if (run != nullptr && run->has_own_positions()) end = run->begin;
+  return std::span(generation.tokens).first(end);
 }
 
 double Seniority(const Generation& generation) {
@@ -134,7 +133,7 @@ bool Admission::FollowsAnother(const Generation& candidate, std::uint32_t cached
   for (const auto& leader : *context_.generations) {
     if (!leader->in_cache() || leader->paused || !leader->reuse_prefix) continue;
     if (leader->pending() == 1 || leader->scope.salt != candidate.scope.salt) continue;
-    const std::uint32_t common = CommonLength(wanted, leader->tokens);
+    const std::uint32_t common = SharedLength(wanted, leader->tokens);
     // A batch in the lane appears in the cache when all of it is done: on average, after half of
     // it.
     const std::uint32_t wait = leader.get() == prefiller.generation() ? prefiller.rows() / 2 : 0;
@@ -157,7 +156,7 @@ bool Admission::Enter(Generation& candidate) {
     if (generation->in_cache()) promised += generation->pending() + kGrowthCells;
   }
   // Attention adds up in the order of the cells, wherever they happen to be.
-  if (promised == 0 && !candidate.reuse_prefix) EvictAll();
+  if (promised == 0 && candidate.IsPlain()) EvictAll();
   const SequenceId sequence = *free_sequences_.begin();
   const auto cached = std::span(candidate.tokens).first(Cached(candidate));
   const std::uint32_t known = tiers_.Known(candidate.scope, Reusable(candidate));
@@ -281,10 +280,11 @@ void Admission::Leave(Generation& generation, bool keep_prefix) {
   if (keep_prefix) {
     Publish(generation);
     // The state of a sequence that cannot be cut is all of it.
-    if (context_.decoder->can_share() || generation.computed <= generation.shareable) {
-      tiers_.Keep(generation.scope, ComputedTokens(generation), generation.sequence,
-                  /*on_disk=*/generation.reuse_prefix && generation.store);
-    }
+    const std::span<const Token> kept =
+        context_.decoder->can_share() ? SharedTokens(generation)
+                                      : std::span(generation.tokens).first(generation.computed);
+    tiers_.Keep(generation.scope, kept, generation.sequence,
+                /*on_disk=*/generation.reuse_prefix && generation.store);
   }
   own_cells_ -= generation.own_cells();
   context_.decoder->RemoveSequence(generation.sequence);
@@ -323,7 +323,7 @@ bool Admission::EvictAll() {
 // Hands what has been computed to the prefix cache, where other generations find it.
 void Admission::Publish(Generation& generation) {
   own_cells_ -= generation.own_cells();
-  cache_.Publish(generation.scope, ComputedTokens(generation), generation.sequence, generation.pin);
+  cache_.Publish(generation.scope, SharedTokens(generation), generation.sequence, generation.pin);
   own_cells_ += generation.own_cells();
   may_admit_ = true;
 }
@@ -336,7 +336,6 @@ void Admission::Computed(Generation& generation, std::uint32_t rows) {
   if (rows > 1) may_admit_ = true;  // a waiting generation may follow
   if (!prompt || !generation.reuse_prefix) return;
   Publish(generation);
-  if (generation.computed > generation.shareable) return;
   tiers_.PromptComputed(generation.scope,
                         std::span(generation.tokens).first(generation.prompt_size),
                         generation.computed, generation.sequence, generation.store);
@@ -360,7 +359,7 @@ void Admission::Recount(Generation& generation) {
 }
 
 std::uint32_t Admission::RowsToCheckpoint(const Generation& generation, std::uint32_t rows) const {
-  if (!generation.reuse_prefix || generation.computed >= generation.prompt_size) return rows;
+  if (generation.IsPlain() || generation.computed >= generation.prompt_size) return rows;
   return tiers_.CutRows(generation.scope,
                         std::span(generation.tokens).first(generation.prompt_size),
                         generation.computed, rows);

@@ -118,6 +118,7 @@ class Admission {
   // Evicts checkpoints until states of `bytes` in all can be copied. False: there is no room.
   bool MakeRoomForStates(std::uint64_t bytes) { return tiers_.MakeRoomForStates(bytes); }
   bool WantsToSave() const { return tiers_.WantsToSave(); }
+  bool MayLoseUnsaved() const { return tiers_.MayLoseUnsaved(); }
   void SaveOne() { tiers_.SaveOne(FreeSequence(), own_cells_); }
 
   // Adds what the cache holds to the statistics.

@@ -47,15 +47,15 @@ struct Submission {
   // If not, it uses the prefix cache only for its own tokens while it is preempted, and it gets no
   // drafts.
   bool reuse_prefix = true;
+  // True: that is only the one that others of its group compute, in the way of a prompt that shares
+  // nothing. scope.salt is the group's.
+  bool in_group = false;
   AdapterSet adapters = {};  // LoRA adapters that it is computed with; part of scope.salt
   PrefixScope scope;
   bool store = true;          // the disk tier may keep its tokens
   bool lists_tokens = false;  // in its outputs
   // Pictures and sounds, in the order of the prompt. REQUIRES: the prompt does not end with one.
   std::vector<MediaRows> media = {};
-  // Number of tokens at the beginning that may be in the prefix cache. What follows them has other
-  // positions than its index (MediaRows::has_own_positions).
-  std::uint32_t shareable = std::numeric_limits<std::uint32_t>::max();
   Clock::time_point submitted_at = Clock::now();
 };
 
@@ -70,9 +70,10 @@ class Generation : Submission {
         answer(std::move(stop), std::move(own_stop)),
         guard(repetition_guard) {}
 
-  using Submission::adapters, Submission::media, Submission::shareable, Submission::spelled;
+  using Submission::adapters, Submission::media, Submission::spelled;
   using Submission::id, Submission::max_tokens, Submission::sampler, Submission::priority;
-  using Submission::reuse_prefix, Submission::scope, Submission::store, Submission::submitted_at;
+  using Submission::reuse_prefix, Submission::in_group, Submission::scope, Submission::store;
+  using Submission::submitted_at;
 
   // What speculative decoding knows of it.
   struct Drafting {
@@ -97,9 +98,8 @@ class Generation : Submission {
   // False: it has ended, or waits for its receiver, the disk or more cells.
   bool may_go_on() const { return !ended && !paused && !fetching && !outgrown; }
   bool in_cache() const { return sequence >= 0; }
-  // A prompt that shares nothing is rounded as a plain loop rounds it: neither padded nor cut
-  // otherwise.
-  bool IsPlain() const { return !reuse_prefix; }
+  // Its prompt is rounded as a plain loop rounds it: neither padded nor cut otherwise.
+  bool IsPlain() const { return !reuse_prefix || in_group; }
   // Number of the next `rows` rows that one batch computes: tokens, or a picture or sound.
   std::uint32_t OfOneKind(std::uint32_t rows) const { return RowsOfOneKind(media, computed, rows); }
   // Cells that no other sequence shares.

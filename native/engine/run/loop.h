@@ -112,6 +112,7 @@ class Loop {
   void TakeFetched();
   // For when there is no work: copies one prefix that is in memory alone, to be written.
   bool WantsToSave() const { return admission_.WantsToSave(); }
+  bool MayLoseUnsaved() const { return admission_.MayLoseUnsaved(); }
   void SaveOne() { admission_.SaveOne(); }
   // Saves all of them until the deadline; the last write may go on after it.
   void SaveUntil(Clock::time_point deadline);

@@ -12,9 +12,9 @@ bool Prefiller::Takes(const Generation& generation) const {
   if (generation.pending() < least || generation.tokens.size() > decoder_->lane_cells()) {
     return false;
   }
-  // The lane computes tokens only, and begins with cells that it can copy from the decoder.
+  // The lane computes tokens only, and at positions that are their indices.
   if (MediaFrom(generation.media, generation.computed) != nullptr ||
-      generation.computed > generation.shareable) {
+      std::ranges::any_of(generation.media, &MediaRows::has_own_positions)) {
     return false;
   }
   // A step beside others does not round as a plain loop does.

@@ -111,7 +111,8 @@ void Runner::RunLoop() {
     if (may_fetch_) loop_->TakeFetched();
     if (may_step_ && loop_->HasWork()) {
       Step();
-    } else if (loop_->WantsToSave()) {
+      last_step_ = Clock::now();
+    } else if (may_save_) {
       loop_->SaveOne();
     }
     Deliver();
@@ -126,10 +127,14 @@ void Runner::RunLoop() {
 // False: the engine closes, and the inbox stays empty.
 bool Runner::TakeInbox() {
   auto lock = worker_.Lock();
-  worker_.Wait(lock, [this] {
+  const auto has_work = [this] {
     return !changed_.empty() || !arrivals_.empty() || store_changed_ || grant_ ||
-           (!worker_.held() && loop_->HasWork()) || loop_->WantsToSave();
-  });
+           (!worker_.held() && loop_->HasWork());
+  };
+  const bool wants_to_save = loop_->WantsToSave();
+  const Clock::duration idle = loop_->MayLoseUnsaved() ? Clock::duration() : kIdleBeforeSave;
+  may_save_ = wants_to_save && !worker_.WaitUntil(lock, last_step_ + idle, has_work);
+  if (!wants_to_save) worker_.Wait(lock, has_work);
   may_fetch_ = std::exchange(store_changed_, false);
   may_step_ = !worker_.held();
   // Read here, not at the end: a request submitted in between would stay in the inbox.

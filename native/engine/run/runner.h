@@ -41,6 +41,10 @@ namespace svc {
 // sink.
 class Runner {
  public:
+  // Prefixes are saved to disk once there was no work for so long, or earlier if they may be lost
+  // (Loop::MayLoseUnsaved). A client's next request often follows at once: it would wait for the
+  // copy, and compute beside the thread that writes it.
+  static constexpr std::chrono::milliseconds kIdleBeforeSave{1000};
   // For saving, when it is closed; a piece that is being copied is copied to its end.
   static constexpr std::chrono::milliseconds kSaveTime{2500};
 
@@ -108,6 +112,8 @@ class Runner {
   std::unique_ptr<Loop> loop_;  // freed by Close
   bool may_step_ = true;        // not held, as of the last look into the inbox
   bool may_fetch_ = false;      // the store has called, as of then
+  bool may_save_ = false;       // there was no work for long enough, as of then
+  Clock::time_point last_step_ = Clock::now();
 
   Worker worker_;
 };

@@ -79,6 +79,11 @@ class Worker {
   void Wait(std::unique_lock<std::mutex>& lock, F has_work) {
     wake_.wait(lock, [&] { return closing_ || has_work(); });
   }
+  // The same until `deadline`. False: it has passed.
+  template <typename F>
+  bool WaitUntil(std::unique_lock<std::mutex>& lock, Clock::time_point deadline, F has_work) {
+    return wake_.wait_until(lock, deadline, [&] { return closing_ || has_work(); });
+  }
   // REQUIRES the lock. Begins a batch for these requests. False: there are none, or the engine
   // closes.
   bool Claim(std::unordered_set<GenerationId> wanted);

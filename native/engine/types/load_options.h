@@ -38,6 +38,14 @@ struct LoadOptions {
   int prompt_threads = 0;
   // Layers on the GPU. Negative: all, if there is a GPU.
   int gpu_layers = -1;
+  // GPU that gets all of these layers: its name, or its index in the list of GPUs. Empty: all GPUs
+  // share them.
+  std::string main_gpu;
+  // Share of each GPU in the layers, in any unit. Empty: by their free memory, or main_gpu. The
+  // setting is llama.cpp's; the split is by whole layers.
+  std::vector<float> tensor_split;
+  // Number of layers, from the first on, whose experts stay in host memory and are computed there.
+  std::uint32_t cpu_experts = 0;
   CacheType cache_type = CacheType::kF16;
   // Size of a sequence's state, for models whose sequences cannot share cells: a fixed part and a
   // part for each token, in bytes, as in MemoryEstimates. Both 0: unknown, and the copies of states
@@ -77,7 +85,8 @@ struct LoadOptions {
         SVC_FIELD(context_length, .max = kMaxContextLength),
         SVC_FIELD(kv_cells, .max = kMaxContextLength), SVC_FIELD(threads, .max = kMaxThreads),
         SVC_FIELD(prompt_threads, .max = kMaxThreads),
-        SVC_FIELD(gpu_layers, .min = std::numeric_limits<int>::min()), SVC_FIELD(cache_type),
+        SVC_FIELD(gpu_layers, .min = std::numeric_limits<int>::min()), SVC_FIELD(main_gpu),
+        SVC_FIELD(tensor_split), SVC_FIELD(cpu_experts), SVC_FIELD(cache_type),
         SVC_FIELD(state_fixed_bytes), SVC_FIELD(state_token_bytes), SVC_FIELD(max_sequences),
         SVC_FIELD(prefix_folder), SVC_FIELD(prefix_model), SVC_FIELD(prefix_bytes),
         SVC_FIELD(draft_path), SVC_FIELD(projector_path), SVC_FIELD(adapters));

@@ -42,7 +42,7 @@ struct ModelInfo {
   // used, or none was requested.
   std::string projector_refusal;
   std::vector<AdapterInfo> adapters;  // those of the load, in the same order
-  std::string device;                 // where the layers are: "CPU", or the GPU's name
+  std::string device;  // where the layers are: "CPU", or the names of the GPUs, with commas
   std::vector<std::pair<std::string, std::string>> metadata;  // scalar GGUF keys, as text
 
   // Without `sampling` and `metadata`.

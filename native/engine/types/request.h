@@ -100,6 +100,10 @@ struct GenerationRequest {
   // cells, are rounded differently. While such a request runs alone, it gets an empty cache and no
   // drafts, and its text equals that of a plain llama.cpp loop.
   bool reuse_prefix = true;
+  // Requests of one group that run at the same time share the part of their prompts that they have
+  // in common, also if they have seeds: the answers to one prompt. With a seed a request
+  // shares with no others. Empty: no group.
+  std::string prefix_group;
   // Name of the client: an API key or an address (share.h). Fairness counts tokens by share, and
   // `cached_tokens` counts only tokens that the same share sent before.
   std::string share;
@@ -120,9 +124,9 @@ struct GenerationRequest {
         SVC_FIELD(id, .required = true), SVC_FIELD(messages), SVC_FIELD(chat), SVC_FIELD(prompt),
         SVC_FIELD(prompt_tokens), SVC_FIELD(infill), SVC_FIELD(continuation), SVC_FIELD(max_tokens),
         SVC_FIELD(truncate), SVC_FIELD(sampling), SVC_FIELD(lora), SVC_FIELD(stop),
-        SVC_FIELD(repetition_guard), SVC_FIELD(priority), SVC_FIELD(reuse_prefix), SVC_FIELD(share),
-        SVC_FIELD(own_prefixes), SVC_FIELD(store), SVC_FIELD(grammar, .non_empty = true),
-        SVC_FIELD(logprobs, .max = kMaxLogprobs));
+        SVC_FIELD(repetition_guard), SVC_FIELD(priority), SVC_FIELD(reuse_prefix),
+        SVC_FIELD(prefix_group), SVC_FIELD(share), SVC_FIELD(own_prefixes), SVC_FIELD(store),
+        SVC_FIELD(grammar, .non_empty = true), SVC_FIELD(logprobs, .max = kMaxLogprobs));
   }
 };
 

@@ -71,6 +71,14 @@ Tokens Sequence(Token first, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) tokens[i] = static_cast<Token>((first + i * 3) % 64);
   return tokens;
 }
+// Ids of a picture's rows.
+Tokens Picture(Token number, std::size_t rows) {
+  Tokens tokens(rows);
+  for (std::size_t i = 0; i < rows; ++i) {
+    tokens[i] = kMostMediaToken - number * 1000 - static_cast<Token>(i);
+  }
+  return tokens;
+}
 Tokens operator+(Tokens a, const Tokens& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
@@ -324,6 +332,25 @@ TEST(WithoutIdsNothingIsKept) {
   EXPECT_EQ(bench.record.cells.load(), 0U);
 }
 
+// FakeDecoder expects of every operation that it parts no picture.
+TEST(PicturesAreKeptAsAWhole) {
+  Bench bench(32, 4096, 4096);
+  const Tokens talk = Sequence(1, 20) + Picture(1, 700) + Sequence(2, 30);
+  EXPECT_EQ(bench.Run(talk), 0U);
+  EXPECT_EQ(bench.Run(talk), talk.size());
+  EXPECT_EQ(bench.Run(Sequence(1, 20) + Picture(2, 50) + Sequence(2, 30)), 20U);
+  // Two ids of rows may be the same by chance.
+  Tokens mixed = Sequence(1, 20) + Picture(1, 100);
+  mixed = mixed + Picture(3, 50) + Sequence(5, 4);
+  EXPECT_EQ(bench.cache.Match(kAll, mixed), 20U);
+  EXPECT_EQ(bench.Run(mixed), 20U);
+  bench.cache.Evict(40);
+  EXPECT_EQ(bench.Run(talk), talk.size());
+  bench.cache.Evict(4096);
+  EXPECT_EQ(bench.cache.cells(), 0U);
+  EXPECT_EQ(bench.Run(talk), talk.size());
+}
+
 // Random events: sequences start, grow, publish, diverge and end; prefixes are evicted; ids run
 // out. No cell may leak or be counted twice, and FakeDecoder checks every cell operation.
 TEST(NoOrderOfEventsLosesACell) {
@@ -345,6 +372,10 @@ TEST(NoOrderOfEventsLosesACell) {
         const int parts = 1 + static_cast<int>(random() % 4);
         for (int i = 0; i < parts; ++i) {
           tokens = tokens + Sequence(static_cast<Token>(random() % 3), 1 + random() % 30);
+          if (random() % 2 == 0) {
+            const auto number = static_cast<Token>(random() % 2);
+            tokens = tokens + Picture(number, 4 + 20 * number) + Sequence(1, 1);
+          }
         }
         const PrefixCache::Pin pin = random() % 4 == 0 ? bench.cache.Take(kAll, tokens, sequence)
                                                        : bench.Take(tokens, sequence);
@@ -356,7 +387,9 @@ TEST(NoOrderOfEventsLosesACell) {
       } else {
         Running& each = at->second;
         const auto next = static_cast<std::size_t>(bench.decoder.NextPosition(sequence));
-        const std::size_t end = next + random() % (each.tokens.size() - next + 1);
+        const auto end = WholePictures(
+            each.tokens,
+            static_cast<std::uint32_t>(next + random() % (each.tokens.size() - next + 1)));
         const Tokens part(each.tokens.begin(), each.tokens.begin() + static_cast<int>(end));
         bench.Compute(part, sequence);
         bench.cache.Publish(kAll, part, sequence, each.pin);

@@ -43,7 +43,7 @@ std::unique_ptr<PrefixStore> Open(const fs::path& folder, std::uint64_t max_byte
 }
 
 std::chrono::steady_clock::time_point Soon() {
-  return std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  return std::chrono::steady_clock::now() + test::kPatience;
 }
 
 void Write(PrefixStore& store, const PrefixHead& head, std::size_t bytes = 5003) {

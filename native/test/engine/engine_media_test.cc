@@ -2,11 +2,13 @@
 // libmtmd and libllama, alone and beside others, computed and from the prefix cache.
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "engine/llama/media/picture.h"
 #include "engine/llama/media/sound.h"
+#include "folder.h"
 #include "ignore_leaks.h"
 #include "loaded_engine.h"
 #include "media_files.h"
@@ -46,20 +48,29 @@ std::string ProjectorPath(const char* name) {
   return std::string(SVC_TEST_MODELS) + "/projectors/" + name + ".gguf";
 }
 
-std::unique_ptr<Loaded> LoadKind(const Kind& kind) {
+// `prefixes`: folder of the disk tier; empty: there is none.
+std::unique_ptr<Loaded> LoadKind(const Kind& kind, const std::filesystem::path& prefixes = {}) {
   auto loaded = std::make_unique<Loaded>();
-  loaded->owner = test::Load({.path = ModelPath(kind.model),
-                              .context_length = kContext,
-                              .threads = 1,
-                              .projector_path = ProjectorPath(kind.projector)},
-                             loaded->listener.Sink());
+  LoadOptions options{.path = ModelPath(kind.model),
+                      .context_length = kContext,
+                      .threads = 1,
+                      .projector_path = ProjectorPath(kind.projector)};
+  options.prefix_folder = prefixes;
+  options.prefix_model = "model";
+  options.prefix_bytes = 1U << 30U;
+  options.prefix_key = {1, 2};
+  loaded->owner = test::Load(options, loaded->listener.Sink());
   if (loaded->owner == nullptr) return nullptr;
   loaded->engine = loaded->owner->text();
   return loaded;
 }
 
+// The picture that is one line of rows with M-RoPE.
+constexpr std::uint32_t kWide = 9;
+
 // The `number`th picture or sound of a kind.
 Bytes FileOf(MediaType type, std::uint32_t number) {
+  if (type == MediaType::kImage && number == kWide) return SomePng(1200, 24, number);
   if (type == MediaType::kImage) return SomePng(100 + 40 * number, 60 + 90 * number, number);
   return Wav(16000, 8000 + 4000 * number, 200.0 * (number + 1));
 }
@@ -235,6 +246,7 @@ TEST(TextsEqualThoseOfAPlainLoop) {
         {"What is this?", {{0, FileOf(kind.type, 0)}}},
         {"Before and behind", {{7, FileOf(kind.type, 1)}}},
         {"Two of them", {{0, FileOf(kind.type, 1)}, {4, FileOf(kind.type, 2)}}},
+        {"A wide one", {{2, FileOf(kind.type, kWide)}}},
     };
     GenerationId id = 1;
     for (const Question& question : questions) {
@@ -266,6 +278,74 @@ TEST(ThePrefixCacheKnowsPicturesByTheirBytes) {
   const GenerationUsage again = loaded->listener.End(3).usage;
   EXPECT_EQ(again.cached_tokens, again.input_tokens - 1);
   EXPECT_EQ(Answer(*loaded, RequestOf(4, kind, other, Greedy())), second);
+}
+
+// A conversation of two turns with a picture or sound in each.
+struct Talk {
+  GenerationRequest first;
+  GenerationRequest second;
+};
+
+Talk TalkOf(GenerationId id, const Kind& kind, const std::string& answer) {
+  Talk talk = {
+      .first = RequestOf(id, kind, {"What is this?", {{0, FileOf(kind.type, 1)}}}, Greedy()),
+      .second = RequestOf(
+          id + 1, kind,
+          {"And this one?", {{4, FileOf(kind.type, 2)}, {9, FileOf(kind.type, kWide)}}}, Greedy())};
+  talk.second.messages.insert(talk.second.messages.begin(),
+                              {talk.first.messages[0], {.role = "assistant", .content = answer}});
+  talk.first.logprobs = talk.second.logprobs = 2;
+  return talk;
+}
+
+// Also with M-RoPE, where the rows of a picture have one position.
+TEST(ConversationsWithPicturesAreKept) {
+  for (const Kind& kind : {kKinds[0], kKinds[2], kKinds[3]}) {
+    const test::Folder folder;
+    const auto loaded = LoadKind(kind, folder.path());
+    if (loaded == nullptr) return;
+    const std::string answer = Answer(*loaded, TalkOf(100, kind, "").first);
+    const std::uint32_t first_tokens = loaded->listener.End(100).usage.input_tokens;
+    std::vector<TokenLogprobs> cold;
+    {
+      const auto other = LoadKind(kind);
+      if (other == nullptr) return;
+      Answer(*other, TalkOf(1, kind, answer).second);
+      EXPECT_EQ(other->listener.End(2).usage.cached_tokens, 0U);
+      cold = other->listener.Logprobs(2);
+    }
+    // Asks both turns, and returns how many tokens of the second were computed.
+    const auto turns = [&](GenerationId id) {
+      const Talk talk = TalkOf(id, kind, answer);
+      Answer(*loaded, talk.first);
+      Answer(*loaded, talk.second);
+      EXPECT(test::SameButForTies(cold, loaded->listener.Logprobs(id + 1)));
+      const GenerationUsage usage = loaded->listener.End(id + 1).usage;
+      return usage.input_tokens - usage.cached_tokens;
+    };
+    const std::uint32_t computed = turns(1);
+    // The answer's text may be other tokens than it was.
+    EXPECT(computed <= loaded->listener.End(2).usage.input_tokens - first_tokens);
+    EXPECT_EQ(turns(3), 1U);
+    // Other prompts take cells; then copies come back. Not more prompts than that: the conversation
+    // may not be on the disk yet.
+    const auto swapped = [&] { return loaded->engine->stats().kv_tokens_swapped; };
+    for (GenerationId id = 10; id < 16 && swapped() == 0; ++id) {
+      std::string words;
+      for (int i = 0; i < 60; ++i) words += " " + std::to_string(id * 1000 + i);
+      Answer(*loaded, RequestOf(id, kind, {words}, Greedy()));
+    }
+    EXPECT(swapped() > 0);
+    EXPECT_EQ(turns(5), 1U);
+    // After a restart.
+    loaded->engine->Close();
+    const auto again = LoadKind(kind, folder.path());
+    if (again == nullptr) return;
+    Answer(*again, TalkOf(7, kind, answer).second);
+    EXPECT(test::SameButForTies(cold, again->listener.Logprobs(8)));
+    const GenerationUsage restarted = again->listener.End(8).usage;
+    EXPECT(restarted.cached_tokens + computed > restarted.input_tokens);
+  }
 }
 
 TEST(BesideOthersTextsAreTheSameButForTies) {

@@ -120,6 +120,42 @@ TEST(ASeedRepeatsATextWhateverIsCached) {
   }
 }
 
+TEST(AGroupWithSeedsComputesItsPromptOnce) {
+  for (const std::string& path : test::TinyModels()) {
+    const auto loaded = LoadEngine(path);
+    REQUIRE(loaded != nullptr);
+    GenerationId id = 0;
+    // The first token: those after it are computed in a batch with the others'.
+    REQUIRE(loaded->engine->Submit(Request(++id, Prompt(300, 1), Seeded(5), 1)).ok());
+    REQUIRE(loaded->listener.WaitFor(id));
+    const std::string alone = loaded->listener.Text(id);
+    const std::uint32_t tokens = loaded->listener.End(id).usage.input_tokens;
+
+    loaded->engine->Hold(true);
+    for (std::uint32_t seed = 5; seed < 9; ++seed) {
+      GenerationRequest request = Request(++id, Prompt(300, 1), Seeded(seed), 1);
+      request.prefix_group = "answers";
+      REQUIRE(loaded->engine->Submit(std::move(request)).ok());
+    }
+    loaded->engine->Hold(false);
+    std::uint32_t computed = 0;
+    for (GenerationId each = 2; each <= id; ++each) {
+      REQUIRE(loaded->listener.WaitFor(each));
+      const GenerationUsage usage = loaded->listener.End(each).usage;
+      computed += usage.input_tokens - usage.cached_tokens;
+    }
+    EXPECT_EQ(loaded->listener.Text(2), alone);
+    EXPECT_EQ(computed, tokens + 3);
+    // Nobody else finds it.
+    GenerationRequest other = Request(++id, Prompt(300, 1), Seeded(5), 1);
+    other.prefix_group = "others";
+    REQUIRE(loaded->engine->Submit(std::move(other)).ok());
+    REQUIRE(loaded->listener.WaitFor(id));
+    EXPECT_EQ(loaded->listener.End(id).usage.cached_tokens, 0U);
+    EXPECT_EQ(loaded->listener.Text(id), alone);
+  }
+}
+
 TEST(ThreadsDoNotChangeTheText) {
   std::map<int, std::string> texts;
   for (const int threads : {1, 2}) {

@@ -146,7 +146,7 @@ TEST(ALongConversationIsNotComputedAgain) {
       second = first + host.Ask(first).text + " " + Words(30, 2);
       // A closing engine saves for a limited time.
       using Clock = std::chrono::steady_clock;
-      const auto deadline = Clock::now() + std::chrono::seconds(60);
+      const auto deadline = Clock::now() + test::kPatience;
       while (folder.Files().empty() && Clock::now() < deadline) std::this_thread::yield();
       const std::uint64_t before = host.computed();
       from_memory = host.Ask(second);

@@ -70,6 +70,7 @@ TEST(TellsWhatALoadTakes) {
     const MemoryEstimates& estimates = told.value();
     EXPECT_EQ(estimates.trained_context_length, 8192U);
     EXPECT_EQ(estimates.layers, 2U);
+    EXPECT(!estimates.has_experts);
     EXPECT(!estimates.makes_embeddings);
     REQUIRE(estimates.estimates.size() == 3);
     EXPECT_EQ(estimates.estimates[2].context_length, 8192U);
@@ -83,6 +84,14 @@ TEST(TellsWhatALoadTakes) {
       EXPECT(found.weights <= expected.weights && expected.weights - found.weights < 1U << 20U);
     }
   }
+}
+
+TEST(TellsWhetherThereAreExperts) {
+  test::LoadModules();
+  const std::string path = std::string(SVC_TEST_MODELS) + "/tiny-gpt-oss.gguf";
+  const Result<MemoryEstimates> told = EstimateMemory({.path = path}, {512});
+  REQUIRE(told.ok());
+  EXPECT(told.value().has_experts);
 }
 
 // What a context takes once it computes with adapters.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "fake_decoder.h"
@@ -24,12 +25,16 @@ double TrueCost(std::uint32_t rows, std::uint32_t outputs) {
 // A fake model whose steps take `slower` * TrueCost on its own clock.
 struct Machine {
   explicit Machine(double slower = 1)
+      : Machine([slower](std::uint32_t, std::uint32_t) { return slower; }) {}
+  // `slower`: a function of rows and outputs.
+  explicit Machine(std::function<double(std::uint32_t, std::uint32_t)> slower)
       : decoder({.max_rows = 512,
                  .fault =
-                     [this, slower](std::span<const Row> rows, const std::atomic<bool>&) {
+                     [this, slower](std::span<const Row> batch, const std::atomic<bool>&) {
+                       const auto rows = static_cast<std::uint32_t>(batch.size());
                        std::uint32_t outputs = 0;
-                       for (const Row& row : rows) outputs += row.wants_logits ? 1 : 0;
-                       Pass(slower * TrueCost(static_cast<std::uint32_t>(rows.size()), outputs));
+                       for (const Row& row : batch) outputs += row.wants_logits ? 1 : 0;
+                       Pass(slower(rows, outputs) * TrueCost(rows, outputs));
                        return DecodeOutcome::kDone;
                      }},
                 &record) {}
@@ -134,6 +139,25 @@ TEST(WhatWasMeasuredOnABusyMachineIsForgotten) {
   for (int i = 0; i < 200; ++i) model.Observe(1, 1, TrueCost(1, 1));
   for (const std::uint32_t rows : {2U, 4U, 8U}) {
     EXPECT(model.Predict(rows, rows) <= 1.05 * rows * TrueCost(1, 1));
+  }
+}
+
+// The cost of an output comes from two sizes. Where one of them was disturbed it is too high, and
+// steps with many outputs must not take the difference out of the rows.
+TEST(OutputsThatWereMeasuredTooDearDoNotMakeRowsCheap) {
+  for (const double disturbed : {1.5, 2.0, 4.0}) {
+    Machine machine([&](std::uint32_t rows, std::uint32_t outputs) {
+      return rows == 8 && outputs == 8 ? disturbed : 1.0;
+    });
+    CostModel model = machine.Measure(100'000);
+    for (const std::uint32_t rows : {8U, 7U, 6U, 8U}) {
+      for (int i = 0; i < 500; ++i) model.Observe(rows, rows, TrueCost(rows, rows));
+      EXPECT(Near(model.Predict(rows, rows), TrueCost(rows, rows), 0.05));
+      for (const std::uint32_t prompt : {32U, 64U, 128U, 512U}) {
+        EXPECT(model.Predict(prompt, 1) > 0.5 * TrueCost(prompt, 1));
+        EXPECT(model.Predict(prompt, 1) < 1.6 * TrueCost(prompt, 1));
+      }
+    }
   }
 }
 

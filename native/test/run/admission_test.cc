@@ -1,6 +1,8 @@
 // Which generations are in the cache, what they find there, and who makes way.
 #include "engine/run/admission.h"
 
+#include <set>
+
 #include "loop_parts.h"
 #include "test.h"
 #include "virtual_bench.h"
@@ -173,6 +175,35 @@ TEST(WhoWantsItsOwnPromptTakesAndGivesNothing) {
   bench.Add(Steady(5, Prompt(2, 200), 4));
   bench.RunToTheEnd();
   EXPECT_EQ(bench.ends.at(5).usage.cached_tokens, 199U);
+}
+
+// Requests with seeds: one computes the prompt as if it were alone, and requests outside
+// the group do not find it.
+TEST(AGroupTakesItsPromptFromItsOwn) {
+  VirtualBench bench({.cells = 4096, .max_rows = 64});
+  bench.Add(Steady(1, Prompt(1, 200), 4));
+  bench.RunToTheEnd();
+  const auto member = [](GenerationId id, ShareId group) {
+    Want want = Steady(id, Prompt(1, 200), 4);
+    want.in_group = true;
+    want.scope.salt = group;
+    return want;
+  };
+  for (const GenerationId id : {2U, 3U, 4U}) bench.Add(member(id, 7));
+  (void)bench.Step();
+  EXPECT_EQ(bench.record.cells.load(), 64U);
+  EXPECT_EQ(bench.loop->stats().kv_cells_cached, 0U);
+  bench.RunToTheEnd();
+  std::multiset<std::uint32_t> cached;
+  for (const GenerationId id : {2U, 3U, 4U}) {
+    bench.ExpectAsAlone(id);
+    cached.insert(bench.ends.at(id).usage.cached_tokens);
+  }
+  // For the prompt's last tokens they do not wait.
+  EXPECT(cached == std::multiset<std::uint32_t>({0, 192, 192}));
+  bench.Add(member(5, 8));
+  bench.RunToTheEnd();
+  EXPECT_EQ(bench.ends.at(5).usage.cached_tokens, 0U);
 }
 
 // Idle cells make every step dearer, so few are kept when somebody comes; the rest is swapped out,

@@ -59,6 +59,7 @@ Submission SubmissionOf(const Want& want) {
   submission.sampler = SamplerOf(want);
   submission.priority = want.priority;
   submission.reuse_prefix = want.reuse_prefix;
+  submission.in_group = want.in_group;
   submission.adapters = want.adapters;
   submission.scope = want.scope;
   if (!want.adapters.empty()) {
@@ -83,7 +84,7 @@ Status Bench::Submit(const Want& want, std::unique_ptr<Sampler> sampler) {
 
 bool Bench::WaitFor(GenerationId id) {
   std::unique_lock lock(mutex_);
-  return heard_.wait_for(lock, std::chrono::seconds(60), [&] { return ends_.contains(id); });
+  return heard_.wait_for(lock, kPatience, [&] { return ends_.contains(id); });
 }
 
 bool Bench::Ended(GenerationId id) const {
@@ -108,7 +109,7 @@ GenerationOutput Bench::End(GenerationId id) const {
 }
 
 void Bench::ExpectNothingHeld() const {
-  const auto deadline = Clock::now() + std::chrono::seconds(20);
+  const auto deadline = Clock::now() + kPatience;
   EngineStats stats = runner.stats();
   std::uint32_t cells = record.cells;
   // Prefixes may still be on their way to disk and hold cells meanwhile.

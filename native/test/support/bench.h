@@ -26,6 +26,7 @@ struct Want {
   std::uint32_t period = 0;  // tokens after which the text repeats (EchoSampler); 0: no repetition
   Priority priority = Priority::kInteractive;
   bool reuse_prefix = true;
+  bool in_group = false;
   AdapterSet adapters = {};  // not in `scope`: SubmissionOf adds them
   PrefixScope scope = {};
   bool store = true;

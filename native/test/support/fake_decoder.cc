@@ -122,6 +122,7 @@ void FakeDecoder::Clear() {
 void FakeDecoder::ShareCells(SequenceId from, SequenceId to, std::uint32_t begin,
                              std::uint32_t end) {
   EXPECT(options_.can_share && IsId(from) && IsId(to) && from != to && begin < end);
+  ExpectWhole(from, begin, end);
   for (std::uint32_t at = begin; at < end; ++at) {
     const auto position = static_cast<std::int32_t>(at);
     const auto cell = sequences_[from].find(position);
@@ -135,8 +136,21 @@ void FakeDecoder::ShareCells(SequenceId from, SequenceId to, std::uint32_t begin
 
 void FakeDecoder::RemoveCells(SequenceId sequence, std::uint32_t begin, std::uint32_t end) {
   EXPECT(options_.can_share);
+  ExpectWhole(sequence, begin, end);
   for (std::uint32_t at = begin; at < end; ++at) {
     EXPECT_EQ(sequences_[sequence].erase(static_cast<std::int32_t>(at)), 1U);
+  }
+}
+
+void FakeDecoder::ExpectWhole(SequenceId sequence, std::uint32_t begin, std::uint32_t end) const {
+  const auto cells = sequences_.find(sequence);
+  if (cells == sequences_.end()) return;
+  const auto is_media = [&](std::uint32_t at) {
+    const auto cell = cells->second.find(static_cast<std::int32_t>(at));
+    return cell != cells->second.end() && IsMediaToken(cell->second->token);
+  };
+  for (const std::uint32_t edge : {begin, end}) {
+    EXPECT(edge == 0 || !is_media(edge - 1) || !is_media(edge));
   }
 }
 
@@ -149,7 +163,9 @@ std::uint64_t FakeDecoder::SizeOfState(SequenceId sequence, std::uint32_t begin,
 StateBytes FakeDecoder::SaveState(SequenceId sequence, std::uint32_t begin, std::uint32_t end) {
   EXPECT(IsId(sequence) && begin < end);
   if (options_.before_save) options_.before_save();
-  if (!options_.can_share) {
+  if (options_.can_share) {
+    ExpectWhole(sequence, begin, end);
+  } else {
     EXPECT_EQ(begin, 0U);
     EXPECT_EQ(static_cast<std::int32_t>(end), NextPosition(sequence));
   }

@@ -199,6 +199,8 @@ class FakeDecoder final : public Decoder {
   };
 
   bool IsId(SequenceId id) const;
+  // Expects that no picture's rows are parted at either end, as if the model had M-RoPE.
+  void ExpectWhole(SequenceId sequence, std::uint32_t begin, std::uint32_t end) const;
   static std::vector<Token> TokensOf(const Cells& cells);
 
   FakeOptions options_;

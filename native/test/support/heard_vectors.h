@@ -1,7 +1,6 @@
 // Outputs of an engine that makes vectors or scores, collected for a test.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -25,7 +24,7 @@ struct HeardVectors {
   // Waits for the end of the request.
   GenerationOutput End(GenerationId id) {
     std::unique_lock lock(mutex);
-    EXPECT(changed.wait_for(lock, std::chrono::seconds(60), [&] { return ends.contains(id); }));
+    EXPECT(changed.wait_for(lock, kPatience, [&] { return ends.contains(id); }));
     return ends[id];
   }
 };

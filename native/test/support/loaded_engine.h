@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <iterator>
 #include <map>
@@ -18,8 +17,6 @@
 #include "test.h"
 
 namespace svc::test {
-
-inline constexpr std::chrono::seconds kPatience{120};
 
 // Outputs that the sink received. Thread: any.
 class Listener {

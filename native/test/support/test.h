@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -18,6 +19,10 @@ inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
 #endif
+
+// For waits that end early unless something is broken: a busy machine needs minutes for seconds of
+// work.
+inline constexpr std::chrono::minutes kPatience{5};
 
 struct Case {
   const char* name;

@@ -15,7 +15,7 @@ import type { EngineInfo, FromEngine, ToEngine } from '../../engine/messages.ts'
 import { usableGpu } from '../../engine/gpu.ts';
 import { describeExit, spawnEngine, type SpawnedEngine } from '../../engine/spawn.ts';
 import type { Logger } from '../../log/log.ts';
-import { SvcError } from '../../protocol/errors.ts';
+import { SvcError, type ErrorCode } from '../../protocol/errors.ts';
 import type { TokensEvent } from '../../protocol/tokenize.ts';
 import { abortable } from '../abortable.ts';
 import { rateLimit, readLines } from './child-output.ts';
@@ -33,6 +33,8 @@ export interface EngineChildOptions {
   /** For messages, the log and the process title. */
   readonly model: string;
   readonly path: string;
+  /** The GPU driver's shader cache; undefined: none. */
+  readonly shaderFolder: string | undefined;
   /**
    * Waits for memory and returns the load options. `estimate` does a dry run in the process itself. Throws the reason
    * if the model cannot be loaded. `signal` aborts when the process ends or is about to be ended.
@@ -51,7 +53,7 @@ export interface EngineChildOptions {
   grow(demand: CellDemand): Promise<number>;
   /** `isSilent` changed. */
   onSilence(): void;
-  /** The last callback, called once. CANCELLED: the daemon ended the process. */
+  /** The last callback, called once. CANCELLED, or NOT_READY when svc stops: the daemon ended the process. */
   onEnd(error: SvcError): void;
 }
 
@@ -67,6 +69,8 @@ export interface OutputReader {
 
 type LogFrame = Extract<FromEngine, { type: 'log' }>;
 const LOG_LINE_CHARACTERS = 4096;
+/** The daemon ended the process: nothing has failed. */
+const ORDERED: ReadonlySet<ErrorCode> = new Set(['CANCELLED', 'NOT_READY']);
 
 export class EngineChild {
   /** Resolves when the process is gone. */
@@ -198,18 +202,18 @@ export class EngineChild {
     }
     this.#watch?.stop();
     const { code, message } = this.#verdict;
-    log[code === 'CANCELLED' ? 'info' : 'error']({ model, pid: this.pid, code, reason: message }, 'engine ended');
+    log[ORDERED.has(code) ? 'info' : 'error']({ model, pid: this.pid, code, reason: message }, 'engine ended');
     this.#options.onEnd(this.#verdict);
   }
 
   async #load(): Promise<void> {
-    const { model, path, plan } = this.#options;
+    const { model, path, shaderFolder, plan } = this.#options;
     const { signal } = this.#planning;
     try {
       const options = await plan((...asked) => this.#estimate(...asked), signal);
       signal.throwIfAborted();
       this.#isPlanned = true;
-      this.send({ type: 'load', model, path, options, parentPid: process.pid });
+      this.send({ type: 'load', model, path, options, shaderFolder, parentPid: process.pid });
     } catch (error) {
       // If the process exited by itself, its exit is the reason.
       if (!signal.aborted) this.kill(SvcError.from(error));
@@ -218,11 +222,11 @@ export class EngineChild {
 
   /** REQUIRES: no other estimate is running. */
   async #estimate(options: NativeLoadOptions, contextLengths: readonly number[]): Promise<NativeMemoryEstimates> {
-    const { model, path } = this.#options;
+    const { model, path, shaderFolder } = this.#options;
     const estimating = deferred<NativeMemoryEstimates>();
     this.#estimating = estimating;
     this.#watch?.progressed();
-    this.send({ type: 'estimate', model, path, options, contextLengths, parentPid: process.pid });
+    this.send({ type: 'estimate', model, path, options, shaderFolder, contextLengths, parentPid: process.pid });
     try {
       return await abortable(estimating.promise, this.#planning.signal);
     } finally {

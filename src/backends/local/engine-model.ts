@@ -2,9 +2,14 @@
  * The model of an engine: a file, and the settings that it is loaded with. Names with the same file and the same
  * settings share one engine; others have engines of their own.
  */
-import { LOAD_SETTINGS, loadSettingsOf, type LoadDefaults, type ModelSettings } from '../../protocol/model/settings.ts';
+import {
+  LOAD_SETTINGS,
+  loadSettingsOf,
+  type Load,
+  type LoadDefaults,
+  type ModelSettings,
+} from '../../protocol/model/settings.ts';
 import type { ModelAdapter, ModelRecord } from '../../protocol/records.ts';
-import type { NativeLoadOptions } from '../../engine/addon.ts';
 
 export interface EngineModel {
   /** Id of the installed model; if the engine has settings of its own, the name that it was first loaded by. */
@@ -12,7 +17,7 @@ export interface EngineModel {
   readonly path: string;
   /** Trained, in tokens; null: unknown. */
   readonly context_length: number | null;
-  readonly load: Pick<NativeLoadOptions, 'context_length' | 'cache_type' | 'gpu_layers'>;
+  readonly load: Load;
   /** Name of the draft model; null: none. */
   readonly draft: string | null;
   /** Path of the projector; null: none. */

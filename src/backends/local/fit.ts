@@ -7,7 +7,8 @@
  *
  *   1. the default context, all layers on the GPU, keys and values as F16
  *   2. the same with keys and values as Q8_0: half the cache size, almost the same text
- *   3. with a GPU: as many layers on it as fit, the others on the CPU
+ *   3. with a GPU: the experts of as few layers as possible in host memory, where the CPU computes them; then, with
+ *      all experts there, as many layers on the GPU as fit
  *   4. the largest context that fits, down to MIN_CONTEXT_LENGTH
  *
  * These settings then get the longest context that fits, up to the trained one. Only the default context is allocated:
@@ -138,7 +139,7 @@ async function choose(wish: Wish, room: Room, estimate: Estimate): Promise<Chose
   if (smaller !== null && fits(smaller[0], room)) return await longestOf(smaller, wish, room, estimate);
 
   const best = (smaller ?? plans)[0];
-  const spread = await withFewerLayers(best, options, room, estimate);
+  const spread = await withLessOnGpu(best, options, room, estimate);
   if (spread !== null) {
     const spreads = await plansOf(spread.options, lengthsOf(plans), estimate);
     return await longestOf(spreads, wish, room, estimate);
@@ -204,6 +205,7 @@ function growing(plans: Lengths): Chosen {
 interface LengthPlan extends Chosen {
   readonly contextLength: number;
   readonly layers: number;
+  readonly hasExperts: boolean;
   readonly makesEmbeddings: boolean;
 }
 
@@ -236,6 +238,7 @@ function planOf(options: NativeLoadOptions, estimates: NativeMemoryEstimates, fo
     ),
     contextLength: found.context_length,
     layers: estimates.layers,
+    hasExperts: estimates.has_experts,
     makesEmbeddings: estimates.makes_embeddings,
   };
 }
@@ -267,24 +270,44 @@ async function withSmallerCache(
   }
 }
 
-/** Binary search for the most GPU layers that fit. null: not even zero layers fit, or the number is configured. */
-async function withFewerLayers(
+/** null: it does not fit even with everything on the host, or the config sets what goes where. */
+async function withLessOnGpu(
   plan: LengthPlan,
-  { gpu_layers: chosen }: NativeLoadOptions,
+  { gpu_layers, cpu_experts }: NativeLoadOptions,
   room: Room,
   estimate: Estimate,
 ): Promise<LengthPlan | null> {
-  if (chosen !== undefined || plan.bytes.devices.size === 0) return null;
-  const at = async (gpuLayers: number): Promise<LengthPlan> => {
-    const [found] = await plansOf({ ...plan.options, gpu_layers: gpuLayers }, [plan.contextLength], estimate);
+  const { options, contextLength, layers, bytes } = plan;
+  if (bytes.devices.size === 0) return null;
+  const planWith = async (choice: NativeLoadOptions): Promise<LengthPlan> => {
+    const [found] = await plansOf({ ...options, ...choice }, [contextLength], estimate);
     return found;
   };
-  let best = await at(0);
+  const movesExperts = plan.hasExperts && cpu_experts === undefined;
+  if (movesExperts) {
+    const found = await mostThatFits(layers, room, (count) => planWith({ cpu_experts: layers - count }));
+    if (found !== null) return found;
+  }
+  if (gpu_layers !== undefined) return null;
+  const experts = movesExperts ? { cpu_experts: layers } : {};
+  return await mostThatFits(layers + 1, room, (count) => planWith({ ...experts, gpu_layers: count }));
+}
+
+/**
+ * Binary search for the largest number below `end` whose plan fits. null: not even 0 fits. REQUIRES: fewer need less on
+ * the devices.
+ */
+async function mostThatFits(
+  end: number,
+  room: Room,
+  planWith: (count: number) => Promise<LengthPlan>,
+): Promise<LengthPlan | null> {
+  let best = await planWith(0);
   if (!fits(best, room)) return null;
-  let [low, high] = [0, plan.layers + 1];
+  let [low, high] = [0, end];
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
-    const found = await at(middle);
+    const found = await planWith(middle);
     if (fits(found, room)) [low, best] = [middle, found];
     else high = middle;
   }

@@ -1,7 +1,10 @@
-/** What the health record says of an engine. */
+/** What the records say of an engine. */
 import type { CacheType } from '../../engine/addon.ts';
-import type { LoadedModelHealth, StepsHealth } from '../../protocol/records.ts';
+import type { LoadedModelHealth, ModelPlacement, StepsHealth } from '../../protocol/records.ts';
 import type { Supervisor } from './supervisor.ts';
+
+/** The engine's name of the processor. */
+const HOST = 'CPU';
 
 /** null: it has no process. */
 export function loadedHealth(
@@ -35,6 +38,22 @@ export function loadedHealth(
 /** null: not loaded, or an embedding engine, which keeps no KV cache between batches. */
 export function cacheTypeOf({ info, plan }: Pick<Supervisor, 'info' | 'plan'>): CacheType | null {
   return info === null || info.makes_embeddings ? null : (plan?.options.cache_type ?? 'f16');
+}
+
+/** null: not loaded. */
+export function placementOf({ info, plan }: Pick<Supervisor, 'info' | 'plan'>): ModelPlacement | null {
+  if (info === null || plan === null) return null;
+  const { options, bytes } = plan;
+  const onDevices = [...bytes.devices].map(([name, memory_bytes]) => ({ name, memory_bytes }));
+  // One more for the output, as libllama counts.
+  const layers = info.layers + 1;
+  const gpu_layers = onDevices.length === 0 ? 0 : Math.min(options.gpu_layers ?? layers, layers);
+  return {
+    layers,
+    gpu_layers,
+    cpu_experts: gpu_layers === 0 ? 0 : Math.min(options.cpu_experts ?? 0, info.layers),
+    devices: [{ name: HOST, memory_bytes: bytes.host }, ...onDevices],
+  };
 }
 
 /** The record has one decimal. */

@@ -3,14 +3,14 @@
  *
  *   generate, embed, rerank, tokenize ──► answers ──► pool (an engine per file and load settings) ──► supervisor ──► engine process
  */
-import type { CacheType, EngineRequest, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
+import type { EngineRequest, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
 import { hostMemory, type HostMemory } from '../../engine/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { CONTROL_CALLER, shareOf } from '../../protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../../protocol/embed.ts';
 import type { GenerateEvent, GenerateRequest } from '../../protocol/generate.ts';
-import type { RequestSettings } from '../../protocol/model/settings.ts';
+import type { LoadDefaults, RequestSettings } from '../../protocol/model/settings.ts';
 import { given } from '../../protocol/given.ts';
 import {
   foundBy,
@@ -32,6 +32,7 @@ import {
 } from '../../protocol/tokenize.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { abortable } from '../abortable.ts';
+import { progressOfLoad } from '../load-progress.ts';
 import { Answers, contextOf, toMilliseconds } from './answers.ts';
 import { engineStatus, type EngineStatus } from './engine-status.ts';
 import { settlesWithin } from './deferred.ts';
@@ -40,7 +41,7 @@ import { engineModelOf, type EngineModel } from './engine-model.ts';
 import { EstimateCache } from './estimate-cache.ts';
 import { totalOf } from './fit.ts';
 import { adapterFilesOf, tried, withAdapters } from './lora.ts';
-import { cacheTypeOf, loadedHealth } from './loaded-health.ts';
+import { cacheTypeOf, loadedHealth, placementOf } from './loaded-health.ts';
 import { Pool } from './pool.ts';
 import { checkDimensions, toEngineRequest, toEngineText, withoutNeedlessWishes, withSettings } from './request.ts';
 import { Residency } from './residency.ts';
@@ -54,13 +55,9 @@ const LOAD_PROGRESS_MS = 100;
 const DEVICES_FRESH_MS = 5_000;
 
 /** The config's `engine` section. */
-export interface EngineSettings {
-  readonly context_length?: number;
+export interface EngineSettings extends LoadDefaults {
   readonly threads?: number;
   readonly prompt_threads?: number;
-  readonly gpu_layers?: number;
-  readonly cache_type?: CacheType;
-  readonly draft_model?: string | null;
   readonly max_sequences?: number;
   readonly stall_timeout_seconds: number;
   readonly queue_limit: number;
@@ -91,6 +88,8 @@ export interface LocalBackendOptions {
   readonly engine: EngineSettings;
   /** Absent: no disk tier. */
   readonly prefixes?: PrefixPlace;
+  /** Directory of the GPU driver's shader cache for a model; absent: no cache. */
+  shaderFolderOf?(modelPath: string): string;
   readonly models: ResidencySettings;
   readonly log: Logger;
   /** An engine was started, loaded or lost; the health record changed. */
@@ -195,13 +194,10 @@ export class LocalBackend implements Backend {
   }
 
   /** The result depends on what the engine has found out about the model. */
-  #toEngine(request: GenerateRequest, model: ModelRecord, { caller }: GenerateContext): Asked {
+  #toEngine(request: GenerateRequest, model: ModelRecord, context: GenerateContext): Asked {
     const { prefix_sharing, repetition_guard } = this.#options.engine;
     const whole = withSettings(request, { ...given({ repetition_guard }), ...model.settings });
-    const asked = toEngineRequest(withAdapters(whole, this.#withState(model)), {
-      share: shareOf(caller),
-      own_prefixes: prefix_sharing === 'key',
-    });
+    const asked = toEngineRequest(withAdapters(whole, this.#withState(model)), context, prefix_sharing);
     return (engine) => withoutNeedlessWishes(asked, request, engine);
   }
 
@@ -250,11 +246,8 @@ export class LocalBackend implements Backend {
       const { engine } = lease;
       engine.forgive();
       const ready = engine.ready(AbortSignal.any([signal, left.signal]), length);
-      for (let told = -1; !(await settlesWithin(ready, LOAD_PROGRESS_MS));) {
-        if (engine.fraction === told) continue;
-        told = engine.fraction;
-        yield { type: 'progress', fraction: told };
-      }
+      const isSettled = (): Promise<boolean> => settlesWithin(ready, LOAD_PROGRESS_MS);
+      yield* progressOfLoad(model.size_bytes, () => engine.fraction, isSettled);
       await ready;
       if (!briefly || model.default) {
         engine.keep();
@@ -416,6 +409,7 @@ export class LocalBackend implements Backend {
         await this.#residency.plan(supervisor, options, cached, signal, onPlan);
       },
       grow: (supervisor, demand) => this.#residency.grow(supervisor, demand),
+      shaderFolder: this.#options.shaderFolderOf?.(model.path),
       stallTimeoutMs: engine.stall_timeout_seconds * 1000,
       log,
       entry,
@@ -471,6 +465,7 @@ export class LocalBackend implements Backend {
         context_length: info.context_length,
         cache_type: cacheTypeOf(engine),
         memory_bytes: engine.held === null ? null : totalOf(engine.held),
+        placement: placementOf(engine),
         active: this.#pool.queueOf(engine).active,
         expires_at: this.#pool.expiresAt(engine),
       },

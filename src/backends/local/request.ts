@@ -8,6 +8,7 @@ import type {
   WithoutId,
 } from '../../engine/addon.ts';
 import type { EngineInfo } from '../../engine/messages.ts';
+import { shareOf } from '../../protocol/caller.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type {
@@ -24,6 +25,7 @@ import type { ModelRecord } from '../../protocol/records.ts';
 import type { RerankRequest } from '../../protocol/rerank.ts';
 import type { DetokenizeRequest, TokenizeRequest, TokenizeTextRequest } from '../../protocol/tokenize.ts';
 import { invalid } from '../../protocol/validate.ts';
+import type { GenerateContext } from '../backend.ts';
 import { toChat } from './chat.ts';
 import type { Plan } from './fit.ts';
 import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
@@ -46,13 +48,25 @@ export function withSettings(request: GenerateRequest, settings: RequestSettings
   };
 }
 
+type Sender = Pick<GenerateContext, 'caller' | 'isChoice' | 'traceId'>;
+
+/** Whom the request's tokens count for, and whom it shares its prefixes with. */
+function sharing(
+  { caller, isChoice, traceId }: Sender,
+  among: 'all' | 'key',
+): Pick<EngineRequest, 'share' | 'own_prefixes' | 'prefix_group'> {
+  const group = isChoice === true ? traceId : undefined;
+  return { share: shareOf(caller), own_prefixes: among === 'key', ...given({ prefix_group: group }) };
+}
+
 /**
  * Replaces the fields that an engine does not read by what it does; all others stay as they are. Throws
  * INVALID_REQUEST for images by URL, and for schemas and tools that cannot be enforced.
  */
 export function toEngineRequest(
   request: GenerateRequest,
-  added: Pick<EngineRequest, 'share' | 'own_prefixes'> = {},
+  sender?: Sender,
+  among: 'all' | 'key' = 'all',
 ): Omit<EngineRequest, 'id'> {
   const {
     messages: _messages,
@@ -68,6 +82,7 @@ export function toEngineRequest(
     ...same
   } = request;
   const prompt = raw === undefined ? toChat(request) : toRawPrompt(raw);
+  const added = sender === undefined ? {} : sharing(sender, among);
   return { ...same, ...added, ...prompt, ...(format === undefined ? {} : { grammar: toGrammar(format) }) };
 }
 
@@ -132,12 +147,25 @@ export function explained(
     return invalid(isGrammar ? 'format.grammar' : 'format.schema', `cannot be enforced: ${message}`);
   }
   if ((code !== 'CONTEXT_OVERFLOW' && code !== 'OUT_OF_MEMORY') || hint !== undefined) return error;
-  const shorter =
-    'truncate' in request && request.truncate
+  const longer = code === 'OUT_OF_MEMORY' ? `${MORE_MEMORY}${smallerCache(engine)}` : longerContext(engine);
+  return new SvcError(code, message, { hint: `${shorter(request)}; ${longer}`, cause: error });
+}
+
+function shorter(request: Parameters<typeof explained>[1]): string {
+  const isTruncated = 'truncate' in request && request.truncate;
+  if ('messages' in request && request.raw === undefined) {
+    if (isOneOfMedia(request.messages)) return 'send smaller or fewer pictures, or a shorter recording';
+    return isTruncated
       ? 'shorten the messages that must be kept'
       : 'shorten it, or drop the oldest turns: "truncate": true, svc run --truncate';
-  const longer = code === 'OUT_OF_MEMORY' ? `${MORE_MEMORY}${smallerCache(engine)}` : longerContext(engine);
-  return new SvcError(code, message, { hint: `${shorter}; ${longer}`, cause: error });
+  }
+  return isTruncated ? 'shorten it' : 'shorten it, or have it cut off: "truncate": true';
+}
+
+/** A turn of pictures or sound has no oldest turn to drop, and its text is short. A transcription is one. */
+function isOneOfMedia(messages: GenerateRequest['messages']): boolean {
+  const [only, ...others] = messages.filter(({ role }) => role !== 'system');
+  return others.length === 0 && Array.isArray(only?.content) && only.content.some(({ type }) => type !== 'text');
 }
 
 const MORE_MEMORY = 'for more memory, unload other models (svc model unload NAME)';

@@ -21,6 +21,7 @@ import type { CellDemand, NativeDevice, NativeLoadOptions } from '../../engine/a
 import type { HostMemory } from '../../engine/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { given } from '../../protocol/given.ts';
 import { abortable } from '../abortable.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import {
@@ -174,12 +175,13 @@ export class Residency {
   }
 
   #tell(model: string, { options, steps, bytes, mappedBytes: mapped_bytes, isChosen }: Plan): void {
-    const { context_length, kv_cells = context_length, cache_type = 'f16' } = options;
+    const { context_length, kv_cells = context_length, cache_type = 'f16', gpu_layers, cpu_experts } = options;
     const last = steps.at(-1);
     const facts = { model, context_length, kv_cells, cache_type, bytes: totalOf(bytes), mapped_bytes };
     const whole = last === undefined ? {} : { bytes_of_whole_context: totalOf(last.bytes) };
     const why = isChosen && cache_type === 'q8_0' ? '; q8_0, because a longer context fits with it' : '';
-    this.#options.log.info({ ...facts, ...whole }, `settings of a load${why}`);
+    const placed = given({ gpu_layers, cpu_experts });
+    this.#options.log.info({ ...facts, ...placed, ...whole }, `settings of a load${why}`);
   }
 
   async #evict(victim: Supervisor, engine: Supervisor, signal: AbortSignal): Promise<void> {

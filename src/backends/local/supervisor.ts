@@ -56,6 +56,8 @@ export interface SupervisorOptions {
   plan(engine: Supervisor, estimate: Estimate, signal: AbortSignal, onPlan: (plan: Plan) => void): Promise<void>;
   /** Reserves memory for a larger KV cache and returns its number of cells. Throws OUT_OF_MEMORY. */
   grow(engine: Supervisor, demand: CellDemand): Promise<number>;
+  /** The GPU driver's shader cache; absent: none. */
+  readonly shaderFolder?: string | undefined;
   readonly stallTimeoutMs: number;
   readonly log: Logger;
   readonly entry?: string | undefined;
@@ -355,12 +357,13 @@ export class Supervisor {
   #start(): void {
     clearTimeout(this.#restart);
     if (this.#failures > 0) this.#options.onRestart?.();
-    const { log, plan, stallTimeoutMs, entry } = this.#options;
+    const { log, plan, shaderFolder, stallTimeoutMs, entry } = this.#options;
     this.#startedAt = performance.now();
     const done = deferred();
     const child: EngineChild = new EngineChild({
       model: this.model.id,
       path: this.model.path,
+      shaderFolder,
       plan: async (estimate, signal) => {
         let options: NativeLoadOptions = {};
         await plan(this, estimate, signal, (chosen) => {

@@ -10,6 +10,8 @@ import { say, sayProgress } from '../terminal/output.ts';
 
 /** After this long without an event, a terminal shows "waiting for the model". */
 const QUIET_MS = 1000;
+/** As in LoraSchema (protocol/generate.ts), which would be loaded by every command. */
+const MOST_SCALE = 100;
 
 export interface AnswerOptions {
   /** Aborting stops the generation in the engine. */
@@ -107,12 +109,18 @@ export function requestOf(
   };
 }
 
-/** The daemon checks id and range. */
+/** The daemon checks the id. */
 function loraOf(typed: string): Lora {
   const [id = '', scale = '1', ...rest] = typed.split('=');
   const number = scale.trim() === '' || rest.length > 0 ? NaN : Number(scale);
-  if (!Number.isFinite(number)) {
-    throw new SvcError('INVALID_REQUEST', 'lora.scale must be a number', { hint: 'give --lora ID or --lora ID=SCALE' });
+  if (!(Math.abs(number) <= MOST_SCALE)) {
+    throw new SvcError(
+      'INVALID_REQUEST',
+      `the scale of --lora must be a number from -${String(MOST_SCALE)} to ${String(MOST_SCALE)}`,
+      {
+        hint: 'give --lora ID or --lora ID=SCALE',
+      },
+    );
   }
   return { id, scale: number };
 }

@@ -11,6 +11,7 @@ import { Client } from '../../client/client.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateRequest, GenerateResult } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
+import { LIMITS } from '../../protocol/limits.ts';
 import { receive } from '../asking/answer.ts';
 import type { LoadedModelHealth, StepsHealth } from '../../protocol/records.ts';
 import { jsonFlag, modelFlag, type Flags, type Run, type Spec } from '../spec.ts';
@@ -20,7 +21,6 @@ import { modelName } from '../machine/model-name.ts';
 import { out, say, sayProgress } from '../terminal/output.ts';
 import { printResult } from '../terminal/result.ts';
 
-const MOST_RUNS = 1000;
 const WORDS = 'time year people way day man thing woman life child world school state family student group'.split(' ');
 
 /** null: no run could measure it. */
@@ -33,7 +33,14 @@ export const spec = {
   ],
   flags: {
     model: modelFlag,
-    runs: { kind: 'count', least: 1, value: 'N', default: '5', summary: 'number of measured runs' },
+    runs: {
+      kind: 'count',
+      least: 1,
+      most: 1000,
+      value: 'N',
+      default: '5',
+      summary: 'number of measured runs',
+    },
     'prompt-tokens': {
       kind: 'count',
       least: 1,
@@ -41,14 +48,20 @@ export const spec = {
       default: '512',
       summary: 'approximate prompt length in tokens',
     },
-    'max-tokens': { kind: 'count', least: 1, value: 'N', default: '128', summary: 'maximum answer length in tokens' },
+    'max-tokens': {
+      kind: 'count',
+      least: 1,
+      most: LIMITS.maxTokens,
+      value: 'N',
+      default: '128',
+      summary: 'maximum answer length in tokens',
+    },
     json: jsonFlag,
   },
   examples: ['svc bench', 'svc bench -m qwen --prompt-tokens 4000 --runs 3', 'svc bench --json'],
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = async (flags) => {
-  if (flags.runs > MOST_RUNS) throw new SvcError('INVALID_REQUEST', `--runs must be at most ${MOST_RUNS}`);
   const client = new Client();
   const { queue, models } = await client.health();
   if (queue.active > 0) say('other requests are running in the daemon: the figures will include their load');

@@ -36,6 +36,7 @@ export const spec = {
     'The conversation is kept in memory only, unless history.enabled is set.',
   ],
   flags: { model: modelFlag, system: systemFlag, raw: rawFlag, ...answerFlags, ...routingFlags },
+  insteadOfJson: 'ask one prompt: svc run --json "…"; --messages FILE gives it a conversation',
   examples: ['svc chat', 'svc chat -m qwen -s "Answer briefly"', "printf 'Hello\\nAnd again\\n' | svc chat"],
 } as const satisfies Spec;
 
@@ -124,7 +125,7 @@ class Chat {
     const request = requestOf(this.#flags, this.#model, [...before, ...this.#messages, asked]);
     let result: GenerateResult;
     let text = '';
-    const writer = await openWriter(this.#flags.raw);
+    const writer = await openWriter(this.#flags.raw, this.#flags.raw);
     const keep = async (answered: GenerateResult | null): Promise<void> => {
       this.#messages.push(asked, { role: 'assistant', content: text });
       await this.#kept.keep([...before, ...this.#messages], answered);

@@ -9,6 +9,7 @@ export const spec = {
   ],
   arguments: [{ name: 'shell', required: true, choices: ['bash', 'zsh', 'fish'] }],
   flags: {},
+  insteadOfJson: 'the script is printed as it is, for the shell to read',
   examples: ['svc completion bash', 'svc completion zsh', 'svc completion fish'],
 } as const satisfies Spec;
 

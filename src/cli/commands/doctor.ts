@@ -2,6 +2,8 @@
 import { modelNamesIn } from '../../config/model-settings.ts';
 import { readKeyFile } from '../../home/key-file.ts';
 import { resolvePaths, type Paths } from '../../home/paths.ts';
+import { memoryForModel } from '../../models/pull/fits.ts';
+import { SvcError } from '../../protocol/errors.ts';
 import type { DoctorAdvice, DoctorCheck, DoctorRecord } from '../../protocol/doctor.ts';
 import type { ModelRecord, ProviderRecord } from '../../protocol/records.ts';
 import { ProviderKeys } from '../../providers/provider-keys.ts';
@@ -53,16 +55,14 @@ interface Examined {
 
 async function examine(offline: boolean): Promise<Examined> {
   sayProgress('running a kernel on each device');
+  const found = pathsHere();
+  const paths = found instanceof SvcError ? null : found;
   // First and alone: other work would slow the measured kernels down.
-  const engine = await checkEngine();
+  const engine = await checkEngine(paths?.cacheDir ?? null);
   const sandbox = await checkSandbox({ engineWorks: engine.works });
   const machine = [checkNode(), checkUser(), ...engine.checks, sandbox, checkMemory()];
-  let paths: Paths;
-  try {
-    paths = resolvePaths();
-  } catch (error) {
-    return { checks: [...machine, failed('paths', error)], models: null, machine: machineOf(engine, null) };
-  }
+  if (paths === null)
+    return { checks: [...machine, failed('paths', found)], models: null, machine: machineOf(engine, null) };
   const { check: configCheck, config } = checkConfig(paths);
   const modelsDir = config.models.dir ?? paths.modelsDir;
   const daemon = await checkDaemon(paths);
@@ -98,14 +98,19 @@ async function examine(offline: boolean): Promise<Examined> {
   };
 }
 
-/** Memory and speed of the best device. */
+function pathsHere(): Paths | SvcError {
+  try {
+    return resolvePaths();
+  } catch (error) {
+    return SvcError.from(error);
+  }
+}
+
+/** Room for a model, and the speed of the fastest device. */
 function machineOf({ devices }: CheckedEngine, diskBytes: number | null): Machine {
-  const free = devices.flatMap(({ type, memory_free_bytes: bytes }) =>
-    type === 'cpu' || bytes === null ? [] : [bytes],
-  );
   const speeds = devices.flatMap(({ gflops }) => gflops ?? []);
   return {
-    memoryBytes: Math.max(process.availableMemory(), ...free),
+    memoryBytes: memoryForModel(devices),
     diskBytes,
     gflops: speeds.length === 0 ? null : Math.max(...speeds),
   };

@@ -40,6 +40,7 @@ export const spec = {
     'no-start': routingFlags['no-start'],
   },
   passesOn: 'ARGS',
+  insteadOfJson: 'print the command and its variables instead: svc launch AGENT --print',
   examples: [
     'svc launch claude',
     'svc launch codex -m qwen3-8b -- exec "explain this repository"',

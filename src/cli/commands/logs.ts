@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
 import { readDaemonFile } from '../../home/daemon-file.ts';
 import { crashFile, resolvePaths, type Paths } from '../../home/paths.ts';
-import { formatLogLine, isAtLeast } from '../../log/format.ts';
+import { formatLogLine, isAtLeast, parseLogLine } from '../../log/format.ts';
 import { follow, tailLog } from '../../log/tail.ts';
 import type { Run, Spec } from '../spec.ts';
-import { out, say } from '../terminal/output.ts';
+import { out, print, say } from '../terminal/output.ts';
 import { printText } from '../terminal/result.ts';
 
 export const spec = {
@@ -18,16 +18,17 @@ export const spec = {
       choices: ['trace', 'debug', 'info', 'warn', 'error', 'fatal'],
       summary: 'only lines at this level and above',
     },
+    json: { kind: 'switch', summary: 'print JSON lines, also on a terminal' },
   },
-  examples: ['svc logs', 'svc logs --tail 50 --level warn', 'svc logs -f'],
+  examples: ['svc logs', 'svc logs --tail 50 --level warn', 'svc logs -f', 'svc logs --level error --json'],
 } as const satisfies Spec;
 
-export const run: Run<typeof spec> = async ({ tail, follow: follows, level }) => {
+export const run: Run<typeof spec> = async ({ tail, follow: follows, level, json }) => {
   const paths = resolvePaths();
   const wanted = (line: string): boolean => level === undefined || isAtLeast(line, level);
 
   const { lines, log } = await tailLog(paths.logFile, tail, wanted);
-  for (const line of lines) show(line);
+  for (const line of lines) show(line, json);
 
   if (log === undefined) say(`there is no log yet at ${paths.logFile}`);
   if (hasCrashed(paths)) say(`the daemon also wrote to standard error: ${crashFile(paths)}`);
@@ -35,7 +36,7 @@ export const run: Run<typeof spec> = async ({ tail, follow: follows, level }) =>
     await log?.file.close();
     return;
   }
-  for await (const line of follow(paths.logFile, log)) if (wanted(line)) show(line);
+  for await (const line of follow(paths.logFile, log)) if (wanted(line)) show(line, json);
 };
 
 /** True if the last daemon, or one that failed to start after it, wrote to its standard error. */
@@ -45,6 +46,7 @@ function hasCrashed(paths: Paths): boolean {
   return file.mtimeMs > Date.parse(readDaemonFile(paths.daemonFile)?.started_at ?? '1970-01-01');
 }
 
-function show(line: string): void {
-  printText(out.isTerminal ? formatLogLine(line, { colour: out.hasColour, date: true }) : line);
+function show(line: string, json: boolean): void {
+  if (json) print(parseLogLine(line) === null ? JSON.stringify({ msg: line }) : line);
+  else printText(out.isTerminal ? formatLogLine(line, { colour: out.hasColour, date: true }) : line);
 }

@@ -1,4 +1,4 @@
-/** The models in memory: their health records, with device and expiry from their model records. */
+/** The models in memory: their health records, with device, placement and expiry from their model records. */
 import { ControlClient } from '../../client/control-client.ts';
 import { resolvePaths } from '../../home/paths.ts';
 import type { LoadedModel, LoadedModelHealth } from '../../protocol/records.ts';
@@ -8,7 +8,7 @@ import { out } from '../terminal/output.ts';
 import { table } from '../terminal/layout.ts';
 import { printResult } from '../terminal/result.ts';
 
-type Process = LoadedModelHealth & Pick<LoadedModel, 'expires_at'> & { readonly device: string | null };
+type Process = LoadedModelHealth & Pick<LoadedModel, 'placement' | 'expires_at'> & { readonly device: string | null };
 
 export const spec = {
   summary: 'Show the models in memory and their requests',
@@ -21,7 +21,8 @@ export const run: Run<typeof spec> = async ({ json }) => {
   const [health, records] = await Promise.all([client.health(), client.models()]);
   const models = health.models.map((model): Process => {
     const loaded = records.find(({ id }) => id === model.id)?.loaded;
-    return { ...model, device: loaded?.device ?? null, expires_at: loaded?.expires_at ?? null };
+    const { device = null, placement = null, expires_at = null } = loaded ?? {};
+    return { ...model, device, placement, expires_at };
   });
   printResult(json, { models }, models.length === 0 ? 'no model is in memory' : describe(models));
 };

@@ -187,7 +187,7 @@ async function answerOnce(typed: RunFlags, asked: Asked): Promise<void> {
   // Constrained answers are data.
   const isRaw = flags.raw || file !== null;
   const ask = async (): Promise<GenerateResult> =>
-    await answer(client, request, live ? await openWriter(isRaw) : undefined, late);
+    await answer(client, request, live ? await openWriter(isRaw, flags.raw) : undefined, late);
   const result = await offeringPull(flags.model, flags, ask).catch((error: unknown) => {
     throw file?.blame(error) ?? error;
   });
@@ -326,7 +326,7 @@ async function answer(
 }
 
 async function printWhole(text: string, raw: boolean): Promise<void> {
-  const writer = await openWriter(raw);
+  const writer = await openWriter(raw, raw);
   if (text !== '') writer.onText(text);
   writer.end();
 }

@@ -12,6 +12,7 @@ export const spec = {
       summary: 'how the daemon is supervised; `svc start` uses background, which logs to the log file',
     },
   },
+  insteadOfJson: 'its log is JSON lines where standard error is not a terminal; svc status --json has its state',
   examples: ['svc serve', 'SVC_HTTP_ADDR=127.0.0.1:0 svc serve'],
 } as const satisfies Spec;
 

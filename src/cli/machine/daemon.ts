@@ -91,6 +91,6 @@ function notReady(ready: ReadyRecord | null, timeoutMs: number): SvcError {
     hint:
       ready.state === 'STARTING'
         ? 'give it more time with --timeout, or see `svc logs`'
-        : 'it keeps running: correct the cause, then `svc stop && svc start`',
+        : 'it keeps running: correct the cause, then run `svc restart`',
   });
 }

@@ -11,7 +11,7 @@ import { scanLmStudio } from '../../models/import/lmstudio.ts';
 import { scanOllama } from '../../models/import/ollama.ts';
 import { reasonOf } from '../../models/import/repository.ts';
 import { prepare, register, type InPlaceOptions, type Prepared } from '../../models/store/in-place.ts';
-import { progressReport } from '../../models/store/rate.ts';
+import { progressReport } from '../../files/rate.ts';
 import { variable } from '../../process/environment.ts';
 import { isModelName, type ModelSettings } from '../../protocol/model/settings.ts';
 import { ByteProgress } from '../terminal/byte-progress.ts';

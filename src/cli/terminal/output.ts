@@ -49,6 +49,12 @@ export function writeDim(text: string): void {
   process.stdout.write(out.dim(out.isTerminal ? harmless(text) : text));
 }
 
+/** Shows dimmed text in place of the last that was shown, only on a terminal. An empty text clears it. */
+export function writeInPlace(text: string): void {
+  if (!out.isTerminal || variable('TERM') === 'dumb') return;
+  process.stdout.write(`\r\u001b[K${text === '' ? '' : out.dim(text)}`);
+}
+
 export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
 }

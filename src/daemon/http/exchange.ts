@@ -35,5 +35,14 @@ export function contextOf({ id, span, arrivedAt, signal, caller }: Exchange): Re
   return { traceId: id, span, arrivedAt, signal, caller };
 }
 
+/** Awaits a stream that its client ends by leaving: then it resolves, because nothing has failed. */
+export async function untilLeft({ signal }: Pick<Exchange, 'signal'>, stream: Promise<void>): Promise<void> {
+  try {
+    await stream;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
+
 /** Answers through `reply`, or throws: the server then answers with the error and logs it. */
 export type Handler = (exchange: Exchange) => Promise<void> | void;

@@ -1,45 +1,26 @@
 /** The catalogue of models to pull, against the memory and the disk of this machine. */
 import { catalogue, estimatedBytes } from '../../models/pull/catalogue.ts';
-import { nearest, SPARE_BYTES } from '../../models/store/free-space.ts';
+import { lackOfRoom } from '../../models/pull/fits.ts';
+import { nearest } from '../../models/store/free-space.ts';
 import type { CatalogueModel } from '../../protocol/console.ts';
 import { given } from '../../protocol/given.ts';
-import type { DeviceRecord, ModelRecord } from '../../protocol/records.ts';
-import { freeDiskBytes, totalMemoryBytes } from '../resources.ts';
+import type { ModelRecord } from '../../protocol/records.ts';
+import { freeDiskBytes } from '../resources.ts';
 
-/** Memory besides the weights: a short context, buffers and the process. */
-const BESIDES = 1.15;
-const LEAST_BESIDES_BYTES = 256 * 1024 * 1024;
-
-/**
- * Memory counts as a whole, because loaded models make room: that of the machine, or of a GPU if that has more. `dir`:
- * folder of the models.
- */
+/** `dir`: folder of the models. `memoryBytes`: what a model may take. */
 export async function catalogueHere(
   models: readonly ModelRecord[],
   dir: string,
-  devices: readonly DeviceRecord[],
+  memoryBytes: number,
 ): Promise<readonly CatalogueModel[]> {
   const names = new Set(models.flatMap(({ id, aliases }) => [id, ...aliases]).map((name) => name.toLowerCase()));
-  const free = (await freeDiskBytes(await nearest(dir))) ?? Infinity;
-  const memory = Math.max(totalMemoryBytes(), ...devices.map((device) => device.memory_total_bytes ?? 0));
+  const diskBytes = await freeDiskBytes(await nearest(dir));
   return catalogue().models.map((entry) => {
     const { name, parameters_billions, default_quantization: quantization, context_length, license, good_at } = entry;
     const bytes = Math.round(estimatedBytes(entry, quantization));
     const installed = names.has(name);
-    const why = whyNot(bytes, memory, installed ? Infinity : free);
+    const why = lackOfRoom(bytes, { memoryBytes, diskBytes: installed ? null : diskBytes });
     const facts = { name, parameters_billions, quantization, bytes, context_length, license, good_at };
     return { ...facts, fits: why === undefined, ...given({ why }), installed };
   });
-}
-
-function whyNot(bytes: number, memory: number, free: number): string | undefined {
-  const needed = Math.max(bytes * BESIDES, bytes + LEAST_BESIDES_BYTES);
-  if (needed > memory) return `needs about ${gigabytes(needed)} of memory; this machine has ${gigabytes(memory)}`;
-  if (bytes + SPARE_BYTES > free)
-    return `needs ${gigabytes(bytes + SPARE_BYTES)} of disk space; ${gigabytes(free)} are free`;
-  return undefined;
-}
-
-function gigabytes(bytes: number): string {
-  return `${(bytes / 1e9).toFixed(1)} GB`;
 }

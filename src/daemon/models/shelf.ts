@@ -17,6 +17,7 @@ import { isModelName, nameIn, type ModelSettings } from '../../protocol/model/se
 import type { ModelDescription } from '../../protocol/ollama/models.ts';
 import type { DeviceRecord, ModelRecord } from '../../protocol/records.ts';
 import type { ModelShelf } from '../services.ts';
+import { memoryForModel } from '../../models/pull/fits.ts';
 import { catalogueHere } from './catalogue-here.ts';
 
 export interface ShelfOptions {
@@ -89,7 +90,7 @@ export class Shelf implements ModelShelf {
 
   async catalogue(): Promise<readonly CatalogueModel[]> {
     const { models, modelsDir, devices } = this.#options;
-    return await catalogueHere(await models(), modelsDir, devices());
+    return await catalogueHere(await models(), modelsDir, memoryForModel(devices()));
   }
 
   async create(

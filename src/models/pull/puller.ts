@@ -19,7 +19,7 @@ import { Hub } from './hub.ts';
 import { Job } from './job.ts';
 import { findInRegistry } from './ollama-registry.ts';
 import { downloadPaths, PartialFile, readJournal } from './partial-file.ts';
-import { Rate } from '../store/rate.ts';
+import { Rate } from '../../files/rate.ts';
 import type { FullReference } from './reference.ts';
 import type { Source } from './source.ts';
 import { clearForgotten, removeDownload } from './unfinished.ts';

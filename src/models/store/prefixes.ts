@@ -100,15 +100,19 @@ function readKey(path: string): string | null {
   }
 }
 
-/** Compiled shaders of GPU drivers, in a directory for each model (src/engine/sandbox.ts). */
-function shaderFolder(folder: string): string {
-  return join(dirname(folder), 'shaders');
+/** Directory of the GPU driver's shader cache for a model (src/engine/sandbox.ts). @param path of the model's file */
+export function shaderFolder(cacheDir: string, path: string): string {
+  return join(shadersBeside(prefixFolder(cacheDir)), prefixName(path));
+}
+
+function shadersBeside(prefixes: string): string {
+  return join(dirname(prefixes), 'shaders');
 }
 
 /** Deletes the prefix files and the shaders of one model. @param path of the model's file */
 export async function removePrefixes(folder: string, path: string): Promise<void> {
   const name = prefixName(path);
-  for (const parent of [folder, shaderFolder(folder)]) {
+  for (const parent of [folder, shadersBeside(folder)]) {
     await rm(join(parent, name), { recursive: true, force: true });
   }
 }
@@ -126,9 +130,9 @@ export async function adoptPrefixes(folder: string): Promise<void> {
   for (const entry of await readdir(folder, { withFileTypes: true }).catch(() => [])) {
     await adopt(folder, entry).catch(() => undefined);
   }
-  for (const name of await readdir(shaderFolder(folder)).catch(() => [])) {
+  for (const name of await readdir(shadersBeside(folder)).catch(() => [])) {
     if (NAME.test(name)) continue;
-    await rm(join(shaderFolder(folder), name), { recursive: true, force: true }).catch(() => undefined);
+    await rm(join(shadersBeside(folder), name), { recursive: true, force: true }).catch(() => undefined);
   }
 }
 

@@ -19,7 +19,7 @@ import { inspectGguf, readGgufHeader, type GgufSummary } from '../gguf/gguf.ts';
 import type { GgufTensor } from '../gguf/gguf-values.ts';
 import { modelIdFor } from './model-id.ts';
 import { filesOfModel } from '../gguf/parts.ts';
-import { progressReport } from './rate.ts';
+import { progressReport } from '../../files/rate.ts';
 import type { ModelStore } from './store.ts';
 
 export interface QuantizeRequest {

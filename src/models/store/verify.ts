@@ -20,7 +20,7 @@ import { modelFileError, type GgufSummary } from '../gguf/gguf.ts';
 import { collectLeftovers, type Leftovers } from './leftovers.ts';
 import { inspectParts } from '../gguf/gguf.ts';
 import { partsBeside } from '../gguf/part-names.ts';
-import { progressReport } from './rate.ts';
+import { progressReport } from '../../files/rate.ts';
 import { besidesOf, type Registry, type RegistryEntry, type RegistryFile, type StoredFile } from './registry.ts';
 import type { StorePaths } from './store-paths.ts';
 

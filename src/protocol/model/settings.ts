@@ -25,6 +25,12 @@ export interface LoadSettings {
   readonly context_length?: number;
   readonly cache_type?: 'f16' | 'q8_0';
   readonly gpu_layers?: number;
+  /** GPU that gets all of these layers: its name, or its number. */
+  readonly main_gpu?: string | number;
+  /** Share of each GPU in the layers. */
+  readonly tensor_split?: readonly number[];
+  /** Layers whose experts stay in memory, from the first on. */
+  readonly cpu_experts?: number | 'all';
   /** Draft model; null: none. */
   readonly draft?: string | null;
 }
@@ -34,19 +40,43 @@ export interface LoadDefaults extends Omit<LoadSettings, 'draft'> {
   readonly draft_model?: string | null;
 }
 
+/** Settings of a load, as the engine takes them. */
+export interface Load extends Omit<LoadSettings, 'draft' | 'main_gpu' | 'cpu_experts'> {
+  readonly main_gpu?: string;
+  readonly cpu_experts?: number;
+}
+
+/** More layers than any model has. */
+const ALL_LAYERS = 10_000;
+
 /** What a model is loaded with: its own settings over the defaults. */
 export function loadSettingsOf(
-  { context_length, cache_type, gpu_layers, draft }: LoadSettings = {},
+  settings: LoadSettings = {},
   defaults: LoadDefaults,
-): LoadSettings & { readonly draft: string | null } {
+): Load & { readonly draft: string | null } {
+  const { draft } = settings;
+  const { context_length, cache_type, gpu_layers, main_gpu, tensor_split, cpu_experts } = over(defaults, settings);
   return {
     ...given({
-      context_length: context_length ?? defaults.context_length,
-      cache_type: cache_type ?? defaults.cache_type,
-      gpu_layers: gpu_layers ?? defaults.gpu_layers,
+      context_length,
+      cache_type,
+      gpu_layers,
+      main_gpu: main_gpu === undefined ? undefined : String(main_gpu),
+      tensor_split,
+      cpu_experts: cpu_experts === 'all' ? ALL_LAYERS : cpu_experts,
     }),
     draft: draft === undefined ? (defaults.draft_model ?? null) : draft,
   };
+}
+
+/**
+ * Settings over others. `main_gpu` and `tensor_split` are one choice: who sets one of them does not get the other from
+ * below.
+ */
+function over<Below extends LoadDefaults>(below: Below, above: LoadSettings): Below & LoadSettings {
+  const { main_gpu: _main, tensor_split: _split, ...rest } = below;
+  const isChosen = above.main_gpu !== undefined || above.tensor_split !== undefined;
+  return { ...((isChosen ? rest : below) as Below), ...above };
 }
 
 /** Settings of which each makes an engine of its own. */
@@ -54,6 +84,9 @@ export const LOAD_SETTINGS = [
   'context_length',
   'cache_type',
   'gpu_layers',
+  'main_gpu',
+  'tensor_split',
+  'cpu_experts',
   'draft',
 ] as const satisfies readonly (keyof LoadSettings)[];
 
@@ -114,6 +147,6 @@ export function chainOf(names: ModelNames, name: string): Chain {
 /** Adds up settings: those of a name over those of the name that it is made from. */
 export function merged(below: ModelSettings, above: ModelSettings): ModelSettings {
   const sampling = { ...below.sampling, ...above.sampling };
-  const { from: _, ...rest } = { ...below, ...above };
+  const { from: _, ...rest } = over<ModelSettings>(below, above);
   return { ...rest, ...(Object.keys(sampling).length === 0 ? {} : { sampling }) };
 }

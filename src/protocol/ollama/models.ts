@@ -2,7 +2,7 @@
 import * as v from 'valibot';
 import { given } from '../given.ts';
 import type { ListedModel } from '../model/listed.ts';
-import type { Capability, ModelRecord } from '../records.ts';
+import type { Capability, LoadedModel, ModelRecord } from '../records.ts';
 import { invalid, parse } from '../validate.ts';
 import { nameSchema, withoutLatest, withTag } from './names.ts';
 import { fieldsOf } from './request.ts';
@@ -58,12 +58,17 @@ export function toRunning(records: readonly ModelRecord[], now: number): object 
         details: detailsOf({ record }),
         size,
         expires_at: loaded.expires_at ?? new Date(now + FOREVER_MS).toISOString(),
-        size_vram: /^cpu/i.test(loaded.device) ? 0 : size,
+        size_vram: bytesOnDevices(loaded),
         context_length: loaded.context_length,
       },
     ];
   });
   return { models };
+}
+
+function bytesOnDevices({ placement }: LoadedModel): number {
+  const [, ...devices] = placement?.devices ?? [];
+  return devices.reduce((sum, { memory_bytes }) => sum + memory_bytes, 0);
 }
 
 /** Ollama's own "forever": 292 years, the longest duration of Go. */

@@ -44,7 +44,7 @@ export const IGNORED: Readonly<Record<string, string>> = {
   num_keep: 'svc never drops the middle of a prompt',
   num_batch: 'svc chooses it for the machine',
   num_gpu: 'the config says it for each model (`gpu_layers`); a request does not reload a model',
-  main_gpu: 'svc chooses it for the machine',
+  main_gpu: 'the config says it for each model (`main_gpu`); a request does not reload a model',
   num_thread: 'the config says it (`engine.threads`)',
   numa: 'svc chooses it for the machine',
   low_vram: 'svc chooses it for the machine',

@@ -37,16 +37,18 @@ export interface Span {
 }
 
 export interface SpanStart {
-  /** The client's headers, as received. */
+  /** Of the span above: the client's headers, as received. */
   readonly headers: TraceHeaders;
   /** Id of the request: the trace id if the client sent none. */
   readonly requestId: string;
   readonly name: string;
+  /** Absent: `server`. */
+  readonly kind?: SpanKind;
   readonly attributes: Attributes;
 }
 
 export interface Tracer {
-  /** Begins the span of a request that was received. Never throws. */
+  /** Begins the span of a request that was received, or of work for one that may have ended. Never throws. */
   begin(start: SpanStart): Span;
 }
 

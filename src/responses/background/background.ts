@@ -11,14 +11,17 @@ import { makeDirectory } from '../../files/make-directory.ts';
 import { errorOfFiles } from '../../files/svc-error.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { isResponseId } from '../../protocol/openai/responses/items.ts';
+import type { Tracer } from '../../protocol/traces/span.ts';
 import type { ResponseStore } from '../response-store.ts';
 import { Journal, readJournal, type Asked, type Story } from './journal.ts';
+import { beginSpan } from './run-span.ts';
 import { BackgroundRun, type Route } from './run.ts';
 import { Transcript } from './transcript.ts';
 
 export interface BackgroundOptions {
   readonly store: ResponseStore;
   readonly route: Route;
+  readonly tracer: Tracer;
   /** Called when a response cannot be stored or taken up. */
   onFailure(error: unknown): void;
 }
@@ -118,10 +121,11 @@ export class BackgroundResponses {
   }
 
   #run(story: Story, journal: Journal): BackgroundRun {
-    const { store, route, onFailure } = this.#options;
+    const { store, route, tracer, onFailure } = this.#options;
     const run = new BackgroundRun(story, {
       journal,
       route,
+      span: beginSpan(tracer, story),
       keep: async (record) => {
         const isKept = await store.put(record).catch((error: unknown) => {
           onFailure(error);

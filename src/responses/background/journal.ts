@@ -15,6 +15,7 @@ import { parsedJson } from '../../protocol/foreign-text.ts';
 import type { GenerateEvent, RouteEvent } from '../../protocol/generate.ts';
 import { LIMITS } from '../../protocol/limits.ts';
 import type { ContentItem, Placed } from '../../protocol/openai/responses/items.ts';
+import type { TraceHeaders } from '../../protocol/traces/context.ts';
 
 /** The first line. */
 export interface Asked {
@@ -22,6 +23,8 @@ export interface Asked {
   /** Client that may read the response (`shareOf`). */
   readonly owner: string;
   readonly caller: Caller;
+  /** Trace context of the request. Absent: it was not traced, or by a version that kept none. */
+  readonly trace?: TraceHeaders;
   /** Milliseconds since 1970. */
   readonly at: number;
   /** Seed of the sampler, unless the request has one. */
@@ -52,6 +55,7 @@ const AskedSchema = v.looseObject({
   id: v.string(),
   owner: v.string(),
   caller: v.looseObject({ kind: v.string(), scope: v.string() }),
+  trace: v.exactOptional(v.record(v.string(), v.string())),
   at: v.number(),
   seed: v.number(),
   items: v.array(v.looseObject({ item: v.looseObject({ type: v.string() }), place: v.string() })),

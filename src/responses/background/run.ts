@@ -12,8 +12,10 @@ import { toConversation } from '../../protocol/openai/responses/input.ts';
 import { storedItems } from '../../protocol/openai/responses/items.ts';
 import { inTheirWords } from '../../protocol/openai/responses/request.ts';
 import type { ResponseRecord, StoredResponse } from '../../protocol/openai/responses/response.ts';
+import type { Span } from '../../protocol/traces/span.ts';
 import { isLast, type Asked, type Entry, type Journal, type Story } from './journal.ts';
 import { Remainder } from './remainder.ts';
+import { endSpan } from './run-span.ts';
 import { Transcript } from './transcript.ts';
 
 /** Has a request answered, as the router does. */
@@ -21,6 +23,7 @@ export type Route = (
   request: GenerateRequest,
   context: {
     readonly traceId: string;
+    readonly span: Span;
     readonly caller: Caller;
     readonly signal: AbortSignal;
     readonly arrivedAt: number;
@@ -30,6 +33,8 @@ export type Route = (
 export interface RunOptions {
   readonly journal: Journal;
   readonly route: Route;
+  /** Ended by the run. */
+  readonly span: Span;
   /** Called with the complete response, before its last event is told. Never rejects. */
   keep(record: StoredResponse): Promise<void>;
 }
@@ -38,6 +43,8 @@ export interface RunOptions {
 const MOST_VAIN_ATTEMPTS = 5;
 /** Events that may wait for the journal; then the answer waits. */
 const MOST_UNWRITTEN = 256;
+/** Events that a reader gets at once; it may be slow. */
+const MOST_TOGETHER = 256;
 /** Until the next attempt, if the error says nothing else. */
 const PAUSE_MS = 1000;
 
@@ -103,16 +110,21 @@ export class BackgroundRun {
     await this.finished;
   }
 
-  /** Encoded events after the one with this sequence number, until the last. Throws NOT_READY when the run is left. */
-  async *eventsAfter(sequence: number, signal: AbortSignal): AsyncGenerator<string, void> {
+  /**
+   * Encoded events after the one with this sequence number, until the last; those that are ready come together. Throws
+   * NOT_READY when the run is left.
+   */
+  async *eventsAfter(sequence: number, signal: AbortSignal): AsyncGenerator<readonly string[], void> {
     const { events } = this.#transcript;
-    for (let next = sequence + 1; ; next++) {
+    for (let next = sequence + 1; ;) {
       while (next >= events.length) {
         if (this.#transcript.ended) return;
         if (this.#isLeft) this.#ending.signal.throwIfAborted();
         await this.#change(signal);
       }
-      yield events[next] as string;
+      const ready = events.slice(next, next + MOST_TOGETHER);
+      next += ready.length;
+      yield ready;
     }
   }
 
@@ -128,8 +140,11 @@ export class BackgroundRun {
         }
       }
     } catch (error) {
-      this.#transcript.add({ at: Date.now(), error: SvcError.from(error).toRecord() });
+      const failure = SvcError.from(error);
+      this.#options.span.end({ error: failure.code });
+      this.#transcript.add({ at: Date.now(), error: failure.toRecord() });
     } finally {
+      endSpan(this.#options.span, this.#entries.at(-1));
       await this.#options.journal.close().catch(() => undefined);
       this.#tell();
     }
@@ -146,9 +161,10 @@ export class BackgroundRun {
     const { call } = this.#transcript;
     const { messages, places } = toConversation(call.instructions, items);
     const remainder = new Remainder(this.#told);
-    const context = { traceId: id, caller, signal: this.#ending.signal, arrivedAt: performance.now() };
+    const { route, span } = this.#options;
+    const context = { traceId: id, span, caller, signal: this.#ending.signal, arrivedAt: performance.now() };
     try {
-      for await (const event of this.#options.route(this.#request(messages), context)) {
+      for await (const event of route(this.#request(messages), context)) {
         if (event.type === 'start') this.#checkModel(event);
         const rest = remainder.of(event);
         if (rest !== null) await this.#add({ at: Date.now(), event: rest });

@@ -119,7 +119,7 @@ export const DAEMON: readonly Fault[] = [
     mayLose: UNTAKEN,
     sees: /^the stream ended with not_ready: svc is stopping$/,
     async plant(scene) {
-      const stream = await scene.stream();
+      const stream = await scene.heldStream();
       const pid = await scene.pid();
       process.kill(pid, 'SIGTERM');
       await waitFor('it to wait', () => scene.log().includes('waiting for what is under way'));

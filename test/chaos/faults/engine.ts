@@ -26,9 +26,11 @@ function endedInStream(signal: 'SIGKILL' | 'SIGSEGV' | 'SIGABRT', like: string):
     sees: new RegExp(`^the stream ended with engine_crashed: the engine of tiny was ended by ${signal}$`),
     mayFail: ['engine_crashed'],
     async plant(scene) {
-      const stream = await scene.stream();
-      const { pid } = await scene.engine('tiny');
-      await scene.timed(() => process.kill(pid, signal), 'tiny');
+      const stream = await scene.heldStream();
+      await scene.timed(() => {
+        process.kill(stream.pid, signal);
+        stream.release();
+      }, 'tiny');
       return (await stream.end).saw;
     },
   };
@@ -187,7 +189,7 @@ export const ENGINE: readonly Fault[] = [
     underLoad: true,
     config: IMPATIENT,
     mayFail: ['engine_crashed'],
-    sees: /^the stream ended with engine_crashed: the engine of tiny was not heard of for \d\.\d s$/,
+    sees: /^the stream ended with engine_crashed: the engine of tiny was not heard of for \d+\.\d s$/,
     async plant(scene) {
       const stream = await scene.stream();
       const { pid } = await scene.engine('tiny');
@@ -223,8 +225,8 @@ export const ENGINE: readonly Fault[] = [
     mayFail: ['engine_crashed'],
     sees: /^the stream ended with engine_crashed: the engine of tiny was ended by SIGKILL$/,
     async plant(scene) {
-      const stream = await scene.stream();
-      const pids = [(await scene.engine('tiny')).pid, (await scene.engine()).pid];
+      const stream = await scene.heldStream();
+      const pids = [stream.pid, (await scene.engine()).pid];
       await scene.timed(() => pids.forEach((pid) => process.kill(pid, 'SIGKILL')), 'tiny');
       return (await stream.end).saw;
     },

@@ -163,7 +163,7 @@ export const LIMITS: readonly Fault[] = [
       scene.onClose(() => void glutton.kill('SIGKILL'));
       const ended = once(glutton, 'exit');
       await once(glutton.stdout, 'data');
-      const stream = await scene.stream();
+      const stream = await scene.heldStream();
       group.limit(group.used() + 128 * MIB);
       glutton.stdin.write('go');
       const { saw } = await stream.end;

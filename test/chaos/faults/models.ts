@@ -56,13 +56,10 @@ function takenFromAStream(name: string, command: string, args: readonly string[]
     underLoad: true,
     sees: /^exit 75: tiny is used by 1 requests, the stream: the whole answer$/,
     async plant(scene) {
-      const stream = await scene.stream();
-      // The engine is stopped, so that the answer is in flight however long the command takes to start.
-      const { pid } = await scene.engine('tiny');
-      process.kill(pid, 'SIGSTOP');
+      const stream = await scene.heldStream();
       let saw = '';
       await scene.timed(async () => (saw = ending(await scene.svc(...args))));
-      process.kill(pid, 'SIGCONT');
+      stream.release();
       return `${saw}, the stream: ${(await stream.end).saw}`;
     },
   };

@@ -6,6 +6,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { AGENT_NAMES, AGENTS } from '../../../src/cli/commands/launch/agents.ts';
 import { addKey, readKeyFile, removeKey } from '../../../src/home/key-file.ts';
+import { assertExit } from '../../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
 import { makeHome, type Home } from '../../support/home.ts';
 import { modelPath } from '../../support/native-engine.ts';
@@ -124,7 +125,7 @@ test('the key of a running agent is limited, and is removed when a signal ends t
 });
 
 test('exit codes and signals of the agent are those of svc launch', async () => {
-  assert.is((await launch('claude', '--', 'exit', '7')).code, 7);
+  assertExit(await launch('claude', '--', 'exit', '7'), 7);
   assert.is((await launch('claude', '--', 'die', 'SIGKILL')).code, 128 + 9);
 });
 
@@ -194,15 +195,15 @@ test('a model that does not suffice is refused with one that does', async () => 
     assert.match(stderr, /hint: use --model caller/);
   }
   const missing = await launch('claude', '-m', 'nothing', '--', 'show');
-  assert.is(missing.code, 1);
+  assertExit(missing, 1);
   assert.match(missing.stderr, /no model is named "nothing"/);
   const file = await launch('claude', '-m', './some.gguf', '--', 'show');
-  assert.is(file.code, 2);
+  assertExit(file, 2);
   assert.match(file.stderr, /svc model add/);
 });
 
 test('without a model that suffices, one of the catalogue is named', async () => {
-  assert.is((await svc(['model', 'rm', 'caller', '--yes'], { home })).code, 0);
+  assertExit(await svc(['model', 'rm', 'caller', '--yes'], { home }), 0);
   const { code, stderr } = await launch('claude');
   assert.is(code, 1);
   assert.match(stderr, /no installed model suffices for Claude Code: it needs calls of tools and a context of 65,536/);
@@ -211,7 +212,7 @@ test('without a model that suffices, one of the catalogue is named', async () =>
 
 test('any model of a provider may be named, and policies', async () => {
   const set = ['provider', 'set', 'mine', '--base-url', 'http://127.0.0.1:9/v1', '--default-model', 'small'];
-  assert.is((await svc(set, { home })).code, 0);
+  assertExit(await svc(set, { home }), 0);
   for (const model of ['mine/small', 'mine/org/large']) {
     const { env: got } = await launched('claude', '-m', model, '--', 'show');
     assert.is(got.ANTHROPIC_MODEL, model);

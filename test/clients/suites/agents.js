@@ -56,23 +56,27 @@ for (const [name, useResponses] of [
     assert.is(inputs.length, 2);
   });
 
-  test('structured output', async () => {
+  test('structured output, whole and streamed', async () => {
     const outputType = { type: 'json_schema', name: 'answer', strict: true, schema: svc.SCHEMA };
-    const { finalOutput } = await runner.run(
-      agent('plain', { maxTokens: 200, providerData: {} }, { outputType }),
-      svc.QUESTION,
-    );
-    svc.assertFits(finalOutput);
+    const answering = agent('plain', { maxTokens: 200, providerData: {} }, { outputType });
+    for (const stream of [false, true]) {
+      const run = await runner.run(answering, svc.QUESTION, { stream });
+      if (stream) await run.completed;
+      svc.assertFits(run.finalOutput);
+    }
   });
 
-  test('a picture is seen', async () => {
+  test('a picture is seen, whole and streamed', async () => {
     const content = [
       { type: 'input_text', text: svc.QUESTION },
       { type: 'input_image', image: svc.PICTURE_URL },
     ];
     const blind = await runner.run(agent('sees'), svc.QUESTION);
-    const seen = await runner.run(agent('sees'), [{ role: 'user', content }]);
-    assert.ok(seen.state.usage.inputTokens > blind.state.usage.inputTokens + 3);
+    for (const stream of [false, true]) {
+      const seen = await runner.run(agent('sees'), [{ role: 'user', content }], { stream });
+      if (stream) await seen.completed;
+      assert.ok(seen.state.usage.inputTokens > blind.state.usage.inputTokens + 3);
+    }
   });
 
   test('an abort stops the generation', async () => {

@@ -21,6 +21,8 @@ const CLIENTS = {
   '@langchain/openai, responses': {
     make: (settings, key = svc.KEY) => new ChatOpenAI({ ...openai(key), useResponsesApi: true, ...settings }),
     limit: 'maxTokens',
+    // Its parser of JSON takes only text from a stream, and its chunks of Responses are lists of blocks.
+    streamsStructured: false,
     forced: { tool_choice: 'forecast', parallel_tool_calls: false },
   },
   '@langchain/anthropic': {
@@ -29,6 +31,8 @@ const CLIENTS = {
     limit: 'maxTokens',
     // It turns the values of an enum into a description, so only its forced call is bounded.
     structured: ['caller', 'functionCalling'],
+    // Its parser reads a call's block without the pieces of its input.
+    streamsStructured: false,
     forced: { tool_choice: { type: 'tool', name: 'forecast', disable_parallel_tool_use: true } },
   },
   '@langchain/ollama': {
@@ -41,7 +45,7 @@ const CLIENTS = {
 
 const FORECAST = { name: 'forecast', description: 'Forecasts the weather', schema: svc.SCHEMA };
 
-function answers(test, few, [name, method]) {
+function answers(test, few, { structured: [name, method] = ['plain', 'jsonSchema'], streamsStructured = true }) {
   test('text, whole and streamed', async () => {
     const model = few({ model: 'plain' });
     const whole = await model.invoke(svc.QUESTION);
@@ -57,12 +61,17 @@ function answers(test, few, [name, method]) {
     assert.ok(usage.output_tokens > 0);
   });
 
-  test('structured output', async () => {
-    const model = few({ model: name }, 200);
-    svc.assertFits(await model.withStructuredOutput(svc.SCHEMA, { method }).invoke(svc.QUESTION));
+  test('structured output, whole and streamed', async () => {
+    const model = few({ model: name }, 200).withStructuredOutput(svc.SCHEMA, { method });
+    const whole = await model.invoke(svc.QUESTION);
+    svc.assertFits(whole);
+    if (!streamsStructured) return;
+    let last;
+    for await (const piece of await model.stream(svc.QUESTION)) last = piece;
+    assert.equal(last, whole);
   });
 
-  test('a picture is seen', async () => {
+  test('a picture is seen, whole and streamed', async () => {
     const model = few({ model: 'sees' });
     const content = [
       { type: 'text', text: svc.QUESTION },
@@ -71,6 +80,10 @@ function answers(test, few, [name, method]) {
     const blind = await model.invoke(svc.QUESTION);
     const seen = await model.invoke([new HumanMessage({ content })]);
     assert.ok(seen.usage_metadata.input_tokens > blind.usage_metadata.input_tokens + 3);
+    let streamed;
+    for await (const piece of await model.stream([new HumanMessage({ content })]))
+      streamed = streamed?.concat(piece) ?? piece;
+    assert.is(streamed.text, seen.text);
   });
 }
 
@@ -127,7 +140,7 @@ for (const [name, client] of Object.entries(CLIENTS)) {
   const { make, limit, embeddings, forced, looksAtPieces = false } = client;
   const test = suite(name);
   const few = (settings, tokens = 30) => make({ temperature: 0, [limit]: tokens, ...settings });
-  answers(test, few, client.structured ?? ['plain', 'jsonSchema']);
+  answers(test, few, client);
   tools(test, few, forced);
   troubles(test, few, make, looksAtPieces);
   if (embeddings !== undefined) {

@@ -73,8 +73,29 @@ test('chat and responses: structured output, parsed by the client', async () => 
   });
   svc.assertFits(parsed.choices[0].message.parsed);
   const format = { type: 'json_schema', ...json_schema };
-  const response = await client.responses.parse({ ...INPUT, max_output_tokens: 200, text: { format } });
+  const structured = { ...INPUT, max_output_tokens: 200, text: { format } };
+  const response = await client.responses.parse(structured);
   svc.assertFits(response.output_parsed);
+  const streamed = await client.responses.stream(structured).finalResponse();
+  assert.equal(JSON.parse(streamed.output_text), response.output_parsed);
+});
+
+test('completions: text, whole and iterated', async () => {
+  const ask = { model: 'plain', prompt: svc.QUESTION, max_tokens: 30, seed: 7 };
+  const [{ text, finish_reason }] = (await client.completions.create(ask)).choices;
+  assert.ok(text.length > 0);
+  assert.is(finish_reason, 'length');
+  let joined = '';
+  for await (const { choices } of await client.completions.create({ ...ask, stream: true }))
+    joined += choices[0]?.text ?? '';
+  assert.is(joined, text);
+});
+
+test('models, listed and one', async () => {
+  const ids = [];
+  for await (const { id } of client.models.list()) ids.push(id);
+  for (const id of ['plain', 'caller', 'vectors']) assert.ok(ids.includes(id), id);
+  assert.is((await client.models.retrieve('plain')).id, 'plain');
 });
 
 test('responses: text, whole, iterated and with the helper', async () => {
@@ -88,11 +109,17 @@ test('responses: text, whole, iterated and with the helper', async () => {
   assert.is(final.output_text, whole.output_text);
 });
 
-test('responses: a forced call, its result, the answer', async () => {
+test('responses: a forced call, its result, the answer; streamed alike', async () => {
   const ask = { ...CALLING, max_output_tokens: 200, tools: [{ type: 'function', ...TOOL }] };
-  const first = await client.responses.create({ ...ask, input: svc.QUESTION, tool_choice: 'required' });
+  const forced = { ...ask, input: svc.QUESTION, tool_choice: 'required' };
+  const first = await client.responses.create(forced);
   const [call] = first.output.filter(({ type }) => type === 'function_call');
   svc.assertFits(call.arguments);
+  const streamed = await client.responses.stream(forced).finalResponse();
+  assert.equal(
+    streamed.output.map(({ type, arguments: input }) => [type, input]),
+    first.output.map(({ type, arguments: input }) => [type, input]),
+  );
   const second = await client.responses.create({
     ...ask,
     previous_response_id: first.id,
@@ -103,12 +130,18 @@ test('responses: a forced call, its result, the answer', async () => {
   assert.ok(second.output_text.length > 0);
 });
 
-test('reasoning comes apart in both', async () => {
+test('reasoning comes apart in both, whole and streamed', async () => {
   const budget = { model: 'thinker', seed: 1, reasoning_budget_tokens: 8 };
   const chat = await client.chat.completions.create({ ...budget, messages, max_completion_tokens: 40 });
   assert.ok(chat.choices[0].message.reasoning_content.length > 0 && chat.choices[0].message.content.length > 0);
   const response = await client.responses.create({ ...budget, input: svc.QUESTION, max_output_tokens: 40 });
   assert.is(response.output[0].type, 'reasoning');
+  let reasoning = '';
+  const chunks = await client.chat.completions.create({ ...budget, messages, max_completion_tokens: 40, stream: true });
+  for await (const { choices } of chunks) reasoning += choices[0]?.delta.reasoning_content ?? '';
+  assert.is(reasoning, chat.choices[0].message.reasoning_content);
+  const streamed = client.responses.stream({ ...budget, input: svc.QUESTION, max_output_tokens: 40 });
+  assert.equal((await streamed.finalResponse()).output[0].content, response.output[0].content);
 });
 
 test('a picture is seen', async () => {

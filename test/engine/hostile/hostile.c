@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -233,10 +234,21 @@ static int be_dumpable(void) { return result(prctl(PR_SET_DUMPABLE, 1)); }
 static int unknown_call(void) { return result(syscall(499)); }
 #ifdef __x86_64__
 static int x32_call(void) { return result(syscall(0x40000000 | SYS_getpid)); }
+static __thread sigjmp_buf fault;
+static void leave_fault(int number) { siglongjmp(fault, number); }
+// A kernel that was built without calls of 32 bits sends SIGSEGV.
 static int call_of_32_bits(void) {
-  long value = 20;  // getpid
-  __asm__ volatile("int $0x80" : "+a"(value) : : "memory", "r8", "r9", "r10", "r11");
-  return value < 0 ? (int)-value : 0;
+  struct sigaction before;
+  struct sigaction leave = {.sa_handler = leave_fault};
+  sigaction(SIGSEGV, &leave, &before);
+  volatile int error = ENOSYS;
+  if (sigsetjmp(fault, 1) == 0) {
+    long value = 20;  // getpid
+    __asm__ volatile("int $0x80" : "+a"(value) : : "memory", "r8", "r9", "r10", "r11");
+    error = value < 0 ? (int)-value : 0;
+  }
+  sigaction(SIGSEGV, &before, NULL);
+  return error;
 }
 #endif
 static int regain_capabilities(void) {

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { LIMITS } from '../../../src/daemon/grpc/limits.ts';
 import { mostOfOneShare } from '../../../src/net/shares.ts';
 import { ask } from '../../http/ask.ts';
+import { compiled } from '../../support/compiled.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
 import { makeHome, type Home } from '../../support/home.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -42,7 +43,10 @@ export class FuzzedDaemon {
   static async start(isShipped: boolean): Promise<FuzzedDaemon> {
     const home = await makeHome();
     const env = { SVC_LOG_LEVEL: 'warn' };
-    const daemon = await spawnDaemon(home, isShipped ? { env } : { entry: SCRIPTED, args: [], env }).settled();
+    const daemon = await spawnDaemon(
+      home,
+      isShipped ? { env } : { entry: compiled(SCRIPTED), args: [], env },
+    ).settled();
     const { http, grpc } = await daemon.client.status();
     // The first connection loads the gRPC library, before memory is measured.
     await checkHealth(portOf(grpc ?? ''));

@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addKey } from '../../../src/home/key-file.ts';
+import { PUBLIC } from '../../../src/daemon/http/routes.ts';
 import { LIMITS } from '../../../src/protocol/limits.ts';
+import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
+import { assertExit } from '../../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
 import { hold, holdEngines } from '../../support/hold.ts';
 import { makeHome, type Home } from '../../support/home.ts';
@@ -25,7 +28,7 @@ let key: string;
 test.before(async () => {
   home = await makeHome();
   const add = async (...args: string[]): Promise<void> => {
-    assert.is((await svc(['model', 'add', ...args], { home })).code, 0);
+    assertExit(await svc(['model', 'add', ...args], { home }), 0);
   };
   await add(modelPath('tiny-llama'), '--name', 'llama');
   await add(modelPath('tiny-bert'), '--name', 'vectors');
@@ -87,6 +90,12 @@ function names({ message, param }: Told, field: string): void {
   assert.is(param === '' ? message.slice(0, field.length) : param, field, `${message} (${param})`);
 }
 
+test('every route that takes a request to a model is tried', () => {
+  const posts = PUBLIC.filter(({ method, scope, body }) => method === 'POST' && scope === 'local' && body !== 'none');
+  const paths = posts.map(({ path }) => path).filter((path) => path !== HTTP_ROUTES.ollamaShow);
+  assert.equal(TRIED.map(({ path }) => path).toSorted(), paths.toSorted());
+});
+
 for (const api of TRIED) {
   test(`${api.name}: a valid request is answered`, async () => {
     const res = await send(api);
@@ -121,12 +130,21 @@ for (const api of TRIED) {
     });
   }
 
-  if (api.long !== undefined) {
-    const fields = api.long;
+  const { long: fields, tokensIn } = api;
+  if (tokensIn === undefined) {
     test(`${api.name}: a text that is longer than the context, with both numbers`, async () => {
       const { message } = await refusal(api, 413, { fields });
+      const { models } = await daemon.client.health();
+      const { context_length: context } = models.find(({ id }) => id === api.body['model']) ?? {};
       const numbers = [...message.matchAll(/\d+/g)].map(([number]) => Number(number));
-      assert.ok(numbers.some((number) => number > 1000) && numbers.length >= 2, message);
+      assert.ok(numbers.includes(context ?? 0), message);
+      assert.ok(Math.max(...numbers) > 10_000, message);
+    });
+  } else {
+    test(`${api.name}: a text that is longer than the context is whole`, async () => {
+      const res = await send(api, { fields });
+      assert.is(res.status, 200);
+      assert.ok(Number(tokensIn((await res.json()) as Record<string, unknown>)) >= 20_000);
     });
   }
 }

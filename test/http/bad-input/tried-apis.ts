@@ -48,6 +48,13 @@ const cohere: Shape = (body, status) => {
   return told;
 };
 
+const native: Shape = ({ id, error }) => {
+  const { code, message, param } = error as Record<string, string | undefined>;
+  assert.match(String(id), /^[0-9a-f]{32}$/);
+  assert.match(String(code), /^[A-Z_]+$/);
+  return { message: String(message), param: param ?? '' };
+};
+
 export interface TriedApi {
   readonly name: string;
   readonly path: string;
@@ -60,8 +67,10 @@ export interface TriedApi {
   readonly wrongParam: string;
   /** Fields with a temperature that is out of range, and its path; absent: nothing is sampled. */
   readonly hot?: readonly [fields: Body, param: string];
-  /** Fields whose texts are longer than the model's context; absent: it does not matter. */
-  readonly long?: Body;
+  /** Fields whose texts are longer than the model's context. */
+  readonly long: Body;
+  /** The API limits no text: how many tokens, or more, the answer to `long` has. Absent: `long` is refused. */
+  readonly tokensIn?: (answer: Record<string, unknown>) => unknown;
   /** Fields of an answer that goes on and on as a stream; absent: no streams. */
   readonly endless?: Body;
   /** What only a complete stream has. */
@@ -121,6 +130,8 @@ export const TRIED: readonly TriedApi[] = [
     body: { model: 'llama', input: 'Hi' },
     wrong: { instructions: 7 },
     wrongParam: 'instructions',
+    long: { input: LONG },
+    tokensIn: ({ input_tokens: tokens }) => tokens,
   },
   {
     name: 'embeddings',
@@ -140,6 +151,7 @@ export const TRIED: readonly TriedApi[] = [
     wrong: { stream: 'perhaps' },
     wrongParam: 'stream',
     hot: [{ temperature: '101' }, 'temperature'],
+    long: { prompt: '\u{1F600}'.repeat(8192) },
     endless: { stream: 'true' },
     end: /transcript\.text\.done/,
   },
@@ -162,6 +174,8 @@ export const TRIED: readonly TriedApi[] = [
     body: chat,
     wrong: { system: 7 },
     wrongParam: 'system',
+    long: { messages: LONG_CHAT },
+    tokensIn: ({ input_tokens: tokens }) => tokens,
   },
   {
     name: 'Ollama chat',
@@ -205,6 +219,7 @@ export const TRIED: readonly TriedApi[] = [
     wrong: { prompt: 7 },
     wrongParam: 'prompt',
     hot: [{ options: { temperature: 101 } }, 'options.temperature'],
+    long: { prompt: LONG, truncate: false },
   },
   ...['/v1/rerank', '/v2/rerank', '/rerank'].map((path) => ({
     name: `reranking at ${path}`,
@@ -222,6 +237,8 @@ export const TRIED: readonly TriedApi[] = [
     body: { model: 'llama', content: 'Hi' },
     wrong: { content: 7 },
     wrongParam: 'content',
+    long: { content: LONG },
+    tokensIn: ({ tokens }) => (tokens as unknown[]).length,
   },
   {
     name: 'detokenize',
@@ -230,6 +247,8 @@ export const TRIED: readonly TriedApi[] = [
     body: { model: 'llama', tokens: [5] },
     wrong: { tokens: ['a'] },
     wrongParam: 'tokens[0]',
+    long: { tokens: Array.from({ length: 20_000 }, () => 300) },
+    tokensIn: ({ content }) => String(content).length,
   },
   {
     name: 'apply-template',
@@ -239,6 +258,8 @@ export const TRIED: readonly TriedApi[] = [
     wrong: { messages: 7 },
     wrongParam: 'messages',
     hot: HOT,
+    long: { messages: LONG_CHAT },
+    tokensIn: ({ prompt }) => String(prompt).split('llama ').length,
   },
   {
     name: 'infill',
@@ -251,5 +272,35 @@ export const TRIED: readonly TriedApi[] = [
     long: { input_prefix: LONG },
     endless: { stream: true, n_predict: MANY, seed: 1 },
     end: /"stop":true/,
+  },
+  {
+    name: "svc's generate",
+    path: '/v1/runtime/generate',
+    shape: native,
+    body: { ...chat, max_tokens: 2 },
+    wrong: { messages: [{ role: 'user', content: 7 }] },
+    wrongParam: 'messages[0].content',
+    hot: [{ sampling: { temperature: 101 } }, 'sampling.temperature'],
+    long: { messages: LONG_CHAT },
+    endless: { max_tokens: MANY, sampling: { seed: 1 } },
+    end: /"type":"finish"/,
+  },
+  {
+    name: "svc's embed",
+    path: '/v1/runtime/embed',
+    shape: native,
+    body: { model: 'vectors', input: ['Hi'] },
+    wrong: { input: [7] },
+    wrongParam: 'input[0]',
+    long: { input: [LONG] },
+  },
+  {
+    name: "svc's rerank",
+    path: '/v1/runtime/rerank',
+    shape: native,
+    body: ranking,
+    wrong: { documents: ['a', 7] },
+    wrongParam: 'documents[1]',
+    long: { query: LONG },
   },
 ];

@@ -5,6 +5,7 @@ import { Ollama } from 'ollama';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addKey } from '../../../src/home/key-file.ts';
+import { assertExit } from '../../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
 import { makeHome, type Home } from '../../support/home.ts';
 import { writeInfillModel } from '../../support/infill-model.ts';
@@ -34,14 +35,14 @@ test.before(async () => {
     ['plain', 'tiny-llama'],
     ['vectors', 'tiny-bert'],
   ] as const)
-    assert.is((await svc(['model', 'add', modelPath(file), '--name', name], { home })).code, 0);
+    assertExit(await svc(['model', 'add', modelPath(file), '--name', name], { home }), 0);
   const sees = ['model', 'add', modelPath('tiny-llama'), '--name', 'sees', '--projector', projectorPath('clip')];
-  assert.is((await svc(sees, { home })).code, 0);
+  assertExit(await svc(sees, { home }), 0);
   const copied = ['model', 'add', modelPath('tiny-gemma'), '--copy', '--name', 'stored'];
-  assert.is((await svc(copied, { home })).code, 0);
+  assertExit(await svc(copied, { home }), 0);
   const infill = join(home.dir, 'infill.gguf');
   await writeInfillModel(infill);
-  assert.is((await svc(['model', 'add', infill, '--name', 'infill'], { home })).code, 0);
+  assertExit(await svc(['model', 'add', infill, '--name', 'infill'], { home }), 0);
   ({ key: token } = await addKey(join(home.dir, 'data', 'keys.json'), 'deploy', 'admin'));
   mkdirSync(join(home.dir, 'config'), { recursive: true });
   writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify({ ollama: { listen: '127.0.0.1:0' } }));

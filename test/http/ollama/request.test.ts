@@ -1,4 +1,6 @@
 /** Converts Ollama's requests to ours: fields, options, messages, and the fields that are refused by name. */
+import { randomBytes } from 'node:crypto';
+import { deflateRawSync } from 'node:zlib';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseOllamaChat } from '../../../src/protocol/ollama/chat-request.ts';
@@ -307,11 +309,30 @@ test('a context is the conversation before the prompt', () => {
 });
 
 test('a context has a limit, and no other content', () => {
-  assert.is(toContext([], 'x'.repeat(LIMITS.ollamaContext)), undefined);
-  assert.is(toContext([], 'x'.repeat(3 * LIMITS.ollamaContext)), undefined);
-  const numbers = (text: string): number[] => Array.from(text, (each) => each.codePointAt(0) ?? 0);
+  // Random bytes cannot be compressed; prose can, and has room for long conversations.
+  const random = randomBytes(4 * LIMITS.ollamaContext).toString('base64');
+  assert.is(toContext([], random), undefined);
+  assert.is(toContext([], 'x'.repeat(2 ** 20)), undefined);
+  const prose = read('docs/http.md').repeat(4).slice(0, 200_000);
+  const context = toContext([], prose) ?? [];
+  assert.equal(generate({ context }).request?.messages[0], { role: 'assistant', content: prose });
+  assert.ok(context.every((each) => Number.isInteger(each) && each >= 0 && each <= 0xffff));
+  // Ollama's own client reads lines of up to 512 KiB.
+  assert.ok(LIMITS.ollamaContext * '65535,'.length < 500 * 1024);
+});
+
+test('no other list is a context', () => {
   const many = Array.from({ length: LIMITS.ollamaContext + 1 }, () => 32);
-  for (const context of ['x', [1.5], [-1], [0x11_0000], [1], many, numbers('[{"role":"tool","content":"x"}]')])
+  const tokens = [128_006, 9125, 128_007, 271];
+  const packed = (text: string): number[] => {
+    const bytes = Buffer.concat([deflateRawSync(text), Buffer.alloc(1)]);
+    return Array.from({ length: bytes.length >> 1 }, (_, at) => bytes.readUInt16BE(2 * at));
+  };
+  assert.ok(generate({ context: packed('[{"role":"user","content":"x"}]') }).request);
+  const tool = packed('[{"role":"tool","content":"x"}]');
+  const bomb = packed(`[{"role":"user","content":"x"}]${' '.repeat(2 ** 22)}`);
+  const cut = toContext([], 'Hello')?.slice(0, -1);
+  for (const context of ['x', [1.5], [-1], [0x1_0000], [1], many, tokens, tool, bomb, cut])
     assert.match(String(paramOf(() => generate({ context }))), /^context/);
 });
 

@@ -2,6 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/protocol/errors.ts';
+import { fromContext } from '../../../src/protocol/ollama/context.ts';
 import type { GenerateEvent } from '../../../src/protocol/generate.ts';
 import type { LoadWishes } from '../../../src/protocol/routes.ts';
 import type { Services } from '../../../src/daemon/services.ts';
@@ -73,10 +74,10 @@ test('a prompt is answered in response', async () => {
   const [whole] = linesOf(await ask(listener, '/api/generate', { body: { ...body, stream: false } }));
   const { context, ...rest } = whole as { context: number[] };
   assert.equal(rest, { model: 'tiny', response: 'hello world', done: true, done_reason: 'stop', ...FIGURES });
-  assert.is(
-    String.fromCodePoint(...context),
-    '[{"role":"user","content":"hi"},{"role":"assistant","content":"hello world"}]',
-  );
+  assert.equal(fromContext(context), [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: 'hello world' },
+  ]);
 });
 
 test('thinking and calls have fields of their own; a call comes whole', async () => {
@@ -209,6 +210,12 @@ test('a name is the same with and without :latest; default is the default model'
   assert.is(file.status, 404);
 });
 
+const DEVICES = [
+  { name: 'CPU', memory_bytes: 20 },
+  { name: 'CUDA0', memory_bytes: 50 },
+  { name: 'CUDA1', memory_bytes: 7 },
+];
+
 test('lists, one model and the version', async () => {
   const details = {
     parent_model: '',
@@ -228,6 +235,7 @@ test('lists, one model and the version', async () => {
     context_length: 2048,
     cache_type: 'f16',
     memory_bytes: 77,
+    placement: { layers: 3, gpu_layers: 2, cpu_experts: 0, devices: DEVICES },
     active: 0,
     expires_at: '2026-11-01T00:05:00Z',
   } as const;
@@ -237,7 +245,7 @@ test('lists, one model and the version', async () => {
       { ...TINY, id: 'twin', from: 'tiny', loaded },
     ]);
   assert.equal((await ask(listener, '/api/ps')).json().models, [
-    { ...tiny, size: 77, expires_at: loaded.expires_at, size_vram: 0, context_length: 2048 },
+    { ...tiny, size: 77, expires_at: loaded.expires_at, size_vram: 57, context_length: 2048 },
   ]);
 
   listener.world.shelf.describe = () =>

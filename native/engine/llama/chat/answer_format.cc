@@ -66,10 +66,14 @@ Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_p
                   "tools");
   }
   if (may_call && !found.grammar.empty()) {
-    Result<std::string> grammar = CallGrammar(found, options);
+    if (found.grammar_lazy) format->trigger = WordsOf(found.grammar_triggers);
+    // If the prompt ends with the mark of a call, the answer begins with a call's name or "all".
+    if (format->trigger && GrammarTrigger(*format->trigger).Find(found.generation_prompt)) {
+      format->trigger.reset();
+    }
+    Result<std::string> grammar = CallGrammar(found, options, /*is_whole=*/!format->trigger);
     if (!grammar.ok()) return grammar.status();
     format->grammar = std::move(grammar.value());
-    if (found.grammar_lazy) format->trigger = WordsOf(found.grammar_triggers);
   }
   return std::shared_ptr<const AnswerFormat>(std::move(format));
 }

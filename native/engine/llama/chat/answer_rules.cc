@@ -31,10 +31,8 @@ Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> f
   }
   if (parts.grammar != nullptr || budget) parts.thinking = Follow(answer, budget);
   if (parts.grammar != nullptr || parts.thinking != nullptr) {
-    parts.spell = [this, spelled = rules.spelled](Token token) {
-      const auto found = spelled.find(token);
-      return found != spelled.end() ? found->second : model_.Piece(token, /*special=*/false);
-    };
+    parts.spelled = rules.spelled;
+    parts.piece = [this](Token token) { return model_.Piece(token, /*special=*/false); };
     rules.constraint = std::make_unique<AnswerConstraint>(std::move(parts));
   }
   if (answer.parser != nullptr) rules.reader = std::make_unique<AnswerStream>(std::move(format));
@@ -60,14 +58,13 @@ std::map<Token, std::string> AnswerRulesMaker::Spell(const AnswerFormat& format)
 
 std::unique_ptr<Thinking> AnswerRulesMaker::Follow(const AnswerFormat& format,
                                                    std::optional<std::uint32_t> budget) const {
-  ThinkingTags tags{.start = TokensOf(format.thinking_start)};
-  for (const std::string& end : format.thinking_ends) {
-    if (std::vector<Token> tokens = TokensOf(end); !tokens.empty()) {
-      tags.ends.push_back(std::move(tokens));
-    }
-  }
+  ThinkingTags tags{.start = format.thinking_start, .ends = format.thinking_ends};
+  GrammarConstraint::Tokenizer tokenize = TokenizerWithin(model_, /*parse_special=*/true);
+  const auto cannot_write = [&](const std::string& end) { return tokenize(end).empty(); };
+  std::erase_if(tags.ends, cannot_write);
   if (tags.start.empty() || tags.ends.empty()) return nullptr;
-  return std::make_unique<Thinking>(model_.vocab(), tags, OpensThinking(format), budget);
+  return std::make_unique<Thinking>(std::move(tags), OpensThinking(format), budget,
+                                    std::move(tokenize));
 }
 
 Result<std::unique_ptr<GrammarConstraint>> AnswerRulesMaker::Constrain(

@@ -12,8 +12,8 @@
 
 #include "engine/base/ids.h"
 #include "engine/base/status.h"
+#include "engine/grammar/answer_constraint.h"
 #include "engine/grammar/grammar_cache.h"
-#include "engine/llama/answer_constraint.h"
 #include "engine/llama/chat/answer_format.h"
 #include "engine/llama/llama_model.h"
 #include "engine/model/answer_reader.h"

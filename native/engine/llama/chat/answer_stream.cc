@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -13,6 +14,7 @@ namespace {
 
 // Most bytes that the parser holds back because a tag may begin there.
 constexpr std::size_t kLongestTag = 128;
+constexpr std::string_view kSpace = " \t\n\r\v\f";
 
 // Calls `visit` with each text that the parser compares with the input.
 template <typename Visit>
@@ -41,10 +43,14 @@ void Extend(std::string* before, const std::string& now, std::string* delta) {
 AnswerStream::AnswerStream(std::shared_ptr<const AnswerFormat> format)
     : format_(std::move(format)), delivered_(std::make_unique<common_chat_msg>()) {
   ForEachLiteral(format_->parser->parser, [this](const std::string& literal) {
-    if (!literal.empty()) marks_[static_cast<unsigned char>(literal.front())] = true;
+    if (literal.empty()) return;
+    literals_.push_back(literal);
+    marks_[static_cast<unsigned char>(literal.front())] = true;
   });
+  std::sort(literals_.begin(), literals_.end());
+  literals_.erase(std::unique(literals_.begin(), literals_.end()), literals_.end());
   // Parsers trim white space around tags.
-  for (const unsigned char space : {' ', '\t', '\n', '\r', '\v', '\f'}) marks_[space] = true;
+  for (const char space : kSpace) marks_[static_cast<unsigned char>(space)] = true;
   if (!format_->parser->is_continuation) return;
   try {
     // What the prompt has of the message is no part of the answer.
@@ -105,7 +111,30 @@ void AnswerStream::Parse(bool last, GenerationOutput* output) {
     const bool is_plain = delivered_->reasoning_content.empty() && delivered_->tool_calls.empty();
     if (message.empty() && is_plain) message.content = text_;
   }
+  if (last) AddHeldBack(&message);
   Deliver(message, last, output);
+}
+
+// The rest is known by where it stands: directly behind what the answer ends in. It begins a tag,
+// but is more than the white space that parsers trim around one.
+void AnswerStream::AddHeldBack(common_chat_msg* message) const {
+  if (!message->tool_calls.empty()) return;
+  const bool is_reasoning = message->content.empty() && !message->reasoning_content.empty();
+  std::string& open = is_reasoning ? message->reasoning_content : message->content;
+  if (!open.empty() && text_.ends_with(open)) return;
+  const std::string_view text = text_;
+  for (std::size_t held = std::min(text.size(), kLongestTag); held > 0; --held) {
+    const std::string_view before = text.substr(0, text.size() - held);
+    const std::string_view rest = text.substr(before.size());
+    const bool is_behind = open.empty() ? before.empty() : before.ends_with(open);
+    if (!is_behind || rest.find_first_not_of(kSpace) == std::string_view::npos) continue;
+    if (std::ranges::any_of(literals_, [&](const std::string& literal) {
+          return literal.size() > held && literal.starts_with(rest);
+        })) {
+      open += rest;
+      return;
+    }
+  }
 }
 
 void AnswerStream::Deliver(const common_chat_msg& message, bool last, GenerationOutput* output) {

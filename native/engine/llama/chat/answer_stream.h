@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/llama/chat/answer_format.h"
 #include "engine/model/answer_reader.h"
@@ -38,10 +39,13 @@ class AnswerStream final : public AnswerReader {
   // parser holds back: "t" in "t<t".
   bool MayHoldBack(std::string_view part) const;
   void Parse(bool last, GenerationOutput* output);
+  // Adds to a whole answer what the parser held back at its end, since a tag might begin there.
+  void AddHeldBack(common_chat_msg* message) const;
   void Deliver(const common_chat_msg& message, bool last, GenerationOutput* output);
 
   const std::shared_ptr<const AnswerFormat> format_;
-  std::array<bool, 256> marks_{};  // bytes with which a literal of the parser begins
+  std::vector<std::string> literals_;  // of the parser
+  std::array<bool, 256> marks_{};      // bytes with which they begin, and white space
   std::string text_;
   std::unique_ptr<common_chat_msg> delivered_;
   Open open_ = Open::kNothing;

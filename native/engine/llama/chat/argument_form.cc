@@ -15,7 +15,7 @@ using Kind = FormPiece::Kind;
 
 // Formats have one to four forms of an argument.
 constexpr std::size_t kMaxForms = 16;
-constexpr int kMaxDepth = 64;
+constexpr int kMaxFormDepth = 64;
 
 std::optional<Forms> One(FormPiece piece) { return Forms{{std::move(piece)}}; }
 std::optional<Forms> Nothing() { return Forms{{}}; }
@@ -25,7 +25,7 @@ class FormReader {
   explicit FormReader(const common_peg_arena& parser) : parser_(parser) {}
 
   std::optional<Forms> Read(CallPart part, int depth = 0) const {
-    if (depth > kMaxDepth) return std::nullopt;
+    if (depth > kMaxFormDepth) return std::nullopt;
     const common_peg_parser_variant& any = parser_.get(part);
     if (const auto* literal = std::get_if<common_peg_literal_parser>(&any)) {
       return One({.kind = Kind::kText, .text = literal->literal});

@@ -1,7 +1,10 @@
 #include "engine/llama/chat/call_grammar.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <set>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -53,26 +56,33 @@ bool FollowTagged(const Tool& tool, CallPart call, common_peg_arena* parser) {
   return is_followed;
 }
 
-bool HasContent(const common_peg_arena& parser, CallPart root) {
+bool Has(const common_peg_arena& parser, CallPart root, std::string_view tag) {
   bool has = false;
   VisitParts(parser, root, [&](CallPart part) {
-    has = has || TagOf(parser, part) == Builder::CONTENT;
+    has = has || TagOf(parser, part) == tag;
     return !has;
   });
   return has;
 }
 
-// Lets no content precede a call that must happen: a model might never stop writing it.
-void RemoveContent(common_peg_arena* parser) {
+// Removes the alternatives that have all of these tags, unless no other one would be left.
+void RemoveChoicesWith(std::initializer_list<std::string_view> tags, common_peg_arena* parser) {
   for (CallPart part = 0; part < parser->size(); ++part) {
     auto* choice = std::get_if<common_peg_choice_parser>(&parser->get(part));
     if (choice == nullptr) continue;
     std::vector<CallPart> without;
     for (const CallPart each : choice->children) {
-      if (!HasContent(*parser, each)) without.push_back(each);
+      const bool has_all = std::all_of(
+          tags.begin(), tags.end(), [&](std::string_view tag) { return Has(*parser, each, tag); });
+      if (!has_all) without.push_back(each);
     }
     if (!without.empty()) choice->children = std::move(without);
   }
+}
+
+// Lets no content precede a call that must happen: a model might never stop writing it.
+void RemoveContent(common_peg_arena* parser) {
+  RemoveChoicesWith({Builder::CONTENT}, parser);
   for (CallPart part = 0; part < parser->size(); ++part) {
     if (TagOf(*parser, part) != Builder::CONTENT) continue;
     // A GBNF rule: a part without a rule cannot be repeated.
@@ -128,7 +138,8 @@ void AllowOneCall(common_peg_arena* parser) {
 
 }  // namespace
 
-Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptions& options) {
+Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptions& options,
+                                bool is_whole) {
   common_peg_arena parser;
   parser.load(found.parser);
   std::string rules;
@@ -151,9 +162,13 @@ Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptio
   }
   if (options.tool_choice == ToolChoice::kRequired) RemoveContent(&parser);
   RemoveSpaceAhead(&parser);
-  if (!options.parallel_tool_calls) AllowOneCall(&parser);
+  // llama.cpp's parser of the only format for which a lazy grammar is not enough (Functionary v3.2)
+  // reads no mark between a content and a call, or between two calls.
+  const bool is_single = is_whole && found.grammar_lazy;
+  if (is_single) RemoveChoicesWith({Builder::CONTENT, Builder::TOOL}, &parser);
+  if (is_single || !options.parallel_tool_calls) AllowOneCall(&parser);
   return build_grammar([&](const common_grammar_builder& builder) {
-           parser.build_grammar(builder, found.grammar_lazy);
+           parser.build_grammar(builder, /*lazy=*/!is_whole);
          }) +
          rules + apart.rules();
 }

@@ -17,8 +17,10 @@ struct common_chat_params;
 
 namespace svc {
 
-// GBNF. Error: kInvalidRequest (param "tools": a strict tool, and its schema cannot be enforced in
-// this format). Throws the exceptions of libllama-common.
-Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptions& options);
+// GBNF. is_whole: of the whole answer, from the end of the prompt on; otherwise from the trigger of
+// a call on. Error: kInvalidRequest (param "tools": a strict tool, and its schema cannot be
+// enforced in this format). Throws the exceptions of libllama-common.
+Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptions& options,
+                                bool is_whole);
 
 }  // namespace svc

@@ -171,7 +171,7 @@ Check CheckOf(const std::string& name) {
   return found == checks.end() ? CheckCopy : found->second;
 }
 
-struct Limited {
+struct LimitedBuiltin {
   jinja::func_handler original;
   Check check;
 
@@ -192,9 +192,9 @@ struct Limited {
 // The interpreter copies these tables at each look-up of a name, so each handler holds a pointer.
 // The elements of the tables are not const, only the references to them are.
 void Wrap(const jinja::func_builtins& builtins) {
-  static auto& all = *new std::deque<Limited>();  // used until the process ends
+  static auto& all = *new std::deque<LimitedBuiltin>();  // used until the process ends
   for (const auto& [name, handler] : builtins) {
-    const Limited* limited = &all.emplace_back(Limited{handler, CheckOf(name)});
+    const LimitedBuiltin* limited = &all.emplace_back(LimitedBuiltin{handler, CheckOf(name)});
     const_cast<jinja::func_handler&>(handler) = [limited](const jinja::func_args& args) {
       return (*limited)(args);
     };

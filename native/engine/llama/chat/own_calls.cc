@@ -15,7 +15,7 @@ namespace {
 // Most bytes between the calls and the end of the prompt, where a template may repeat instructions.
 constexpr std::size_t kLongestEnd = 1024;
 // Most bytes before the first difference that may belong to the calls.
-constexpr std::size_t kLongestTag = 32;
+constexpr std::size_t kLongestShared = 32;
 
 bool AreEqual(const std::string& json, const std::string& other) {
   return common_json::parse(json).dump() == common_json::parse(other).dump();
@@ -56,7 +56,7 @@ std::optional<std::string> OwnCalls(const common_chat_templates* templates,
   std::vector<std::size_t> begins = {differs};
   for (const char first : {'<', '[', ' '}) {
     const std::size_t before = prompt.rfind(first, differs);
-    if (before != std::string::npos && differs - before < kLongestTag) begins.push_back(before);
+    if (before != std::string::npos && differs - before < kLongestShared) begins.push_back(before);
   }
   // After a prompt that opens the reasoning, the model ends it first.
   const std::string before =

@@ -142,24 +142,41 @@ void SpecialText::Split(const Special& special, std::string_view guard, std::str
 }
 
 // Texts without guards. llama.cpp recognizes user-defined tokens in any text, so guarded ones are
-// cut after their first byte.
+// cut after their first byte, and those that two texts form together where these meet.
 std::vector<std::string> SpecialText::PlainTexts(std::string_view text,
                                                  std::string_view guard) const {
-  std::vector<std::string> texts(1);
+  std::string joined;
+  std::vector<std::size_t> joints;  // offsets in `joined` where a guard was
   for (;;) {
     const auto at = text.find(guard);
-    texts.back() += text.substr(0, at);
-    if (at == std::string_view::npos) return texts;
+    joined += text.substr(0, at);
+    if (at == std::string_view::npos) break;
+    joints.push_back(joined.size());
     text.remove_prefix(at + guard.size());
-    const bool is_user_defined =
-        std::any_of(specials_.begin(), specials_.end(), [&](const Special& special) {
-          return special.guarded && !special.control && text.starts_with(special.text);
-        });
-    if (!is_user_defined) continue;
-    texts.back() += text.front();
-    text.remove_prefix(1);
-    texts.emplace_back();
   }
+  std::vector<std::size_t> cuts;
+  auto joint = joints.begin();
+  for (std::size_t at = 0; at < joined.size() && joint != joints.end(); ++at) {
+    while (joint != joints.end() && *joint < at) ++joint;
+    for (const std::size_t i : guarded_by_first_byte_[static_cast<unsigned char>(joined[at])]) {
+      const Special& special = specials_[i];
+      const bool has_joint = joint != joints.end() && *joint < at + special.text.size();
+      if (special.control || !has_joint) continue;
+      if (std::string_view(joined).substr(at).starts_with(special.text)) {
+        cuts.push_back(std::max(*joint, at + 1));
+      }
+    }
+  }
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<std::string> texts;
+  std::size_t from = 0;
+  for (const std::size_t cut : cuts) {
+    if (cut == from) continue;
+    texts.push_back(joined.substr(from, cut - from));
+    from = cut;
+  }
+  texts.push_back(joined.substr(from));
+  return texts;
 }
 
 Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::string_view guard,

@@ -7,7 +7,7 @@
 namespace svc {
 namespace {
 
-constexpr int kMaxDepth = 200;
+constexpr int kMaxValueDepth = 200;
 constexpr double kPartBytes = sizeof(jinja::string_part);
 // Output overhead per value: brackets, separators, digits.
 constexpr double kItemBytes = 16;
@@ -17,7 +17,7 @@ void Add(const jinja::value& value, int depth, Weight* weight) {
   ++weight->items;
   weight->bytes += kItemBytes + TextBytes(value);
   weight->depth = std::max(weight->depth, depth);
-  if (depth > kMaxDepth || weight->bytes > WorkLimit::kMaxAllocationBytes) {
+  if (depth > kMaxValueDepth || weight->bytes > WorkLimit::kMaxAllocationBytes) {
     weight->is_bounded = false;
     return;
   }

@@ -1,5 +1,5 @@
 // A call that the model need not make: once it has begun one, the call is valid, whatever tokens it
-// is made of.
+// is made of. Reasoning whose tags are several tokens, before a format.
 #include "engine/llama/chat/answer_rules.h"
 
 #include <algorithm>
@@ -112,6 +112,72 @@ TEST(ACallThatAModelBeginsIsValid) {
     if (!is_valid) test::Fail(__FILE__, i, text);
   }
   EXPECT_EQ(valid, calls);
+}
+
+std::shared_ptr<const AnswerFormat> Format(const std::string& generation_prompt) {
+  auto format = std::make_shared<AnswerFormat>();
+  format->thinking_start = "<think>";
+  format->thinking_ends = {"</think>"};
+  format->generation_prompt = generation_prompt;
+  return format;
+}
+
+// Accepts the tokens of a text as the model would write it. Returns the first that may not follow.
+std::string Refused(const LlamaModel& model, AnswerConstraint& constraint,
+                    const std::string& text) {
+  for (const Token token : TokenizerWithin(model)(text)) {
+    if (!constraint.Accept(token)) return model.Piece(token, false);
+  }
+  return "";
+}
+
+std::string TakeForced(const LlamaModel& model, AnswerConstraint& constraint) {
+  std::string text;
+  while (const std::optional<Token> token = constraint.Forced()) {
+    text += model.Piece(*token, false);
+    EXPECT(constraint.Accept(*token));
+  }
+  return text;
+}
+
+TEST(AFormatFollowsTheReasoningInEveryVocabulary) {
+  std::size_t joined = 0;
+  for (const char* name : {"qwen2", "llama-bpe", "llama-spm", "gpt-2", "falcon"}) {
+    const auto model = test::LoadVocabulary(std::string(SVC_LLAMA_SOURCE_DIR) +
+                                            "/models/ggml-vocab-" + name + ".gguf");
+    REQUIRE(model != nullptr);
+    AnswerRulesMaker maker(*model);
+    const auto constrain = [&](const std::string& prompt, std::optional<std::uint32_t> budget) {
+      auto rules = maker.Make(Format(prompt), "root ::= \"yes\"", budget);
+      if (!rules.ok()) test::Fail(name, 0, rules.status().message());
+      rules.value().constraint->Begin();
+      return std::move(rules.value().constraint);
+    };
+
+    auto ended = constrain("<think>\n", std::nullopt);
+    EXPECT_EQ(Refused(*model, *ended, "Hm.\n</think"), "");
+    // The line break is refused, with or without the end of the tag.
+    const std::string refused = Refused(*model, *ended, ">\n");
+    joined += refused == ">\n" ? 1 : 0;
+    EXPECT(refused == ">\n" || refused == "\n");
+    if (refused == ">\n") EXPECT_EQ(Refused(*model, *ended, ">"), "");
+    EXPECT_EQ(Refused(*model, *ended, "yes"), "");
+    EXPECT(ended->ended());
+
+    auto spent = constrain("<think>\n", 2);
+    const std::vector<Token> words = TokenizerWithin(*model)("one two three");
+    EXPECT(spent->Accept(words[0]) && spent->Accept(words[1]));
+    EXPECT_EQ(TakeForced(*model, *spent), "</think>");
+    EXPECT(!spent->Accept(words[2]));
+    EXPECT_EQ(Refused(*model, *spent, "yes"), "");
+
+    auto begun = constrain("assistant:", std::nullopt);
+    EXPECT_EQ(Refused(*model, *begun, "<"), "");
+    EXPECT_EQ(TakeForced(*model, *begun), "think>");
+    EXPECT_EQ(Refused(*model, *begun, "Hm.</think>yes"), "");
+    EXPECT(begun->ended());
+  }
+  EXPECT(joined > 0);
 }
 
 }  // namespace

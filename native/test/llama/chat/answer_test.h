@@ -110,7 +110,7 @@ inline void ExpectTheSameWhereverItIsCut(const char* file, int line,
   const Answer whole = ReadPieces(format, {text});
   ExpectEqual(file, line, "byte by byte", ReadGenerated(format, text), whole);
   const std::string_view all = text;
-  for (std::size_t cut = 1; cut < all.size(); ++cut) {
+  for (std::size_t cut = 1; cut < all.size(); cut += kSanitized ? 5 : 1) {
     const Answer answer = ReadTokens(format, {all.substr(0, cut), all.substr(cut)});
     if (answer == whole) continue;
     ExpectEqual(file, line, ("cut at " + std::to_string(cut)).c_str(), answer, whole);

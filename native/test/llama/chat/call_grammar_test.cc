@@ -8,8 +8,8 @@
 #include <set>
 
 #include "answer_test.h"
+#include "engine/grammar/answer_constraint.h"
 #include "engine/grammar/grammar_constraint.h"
-#include "engine/llama/answer_constraint.h"
 #include "engine/llama/chat/chat_renderer.h"
 #include "engine/llama/chat/text_until.h"
 #include "models.h"
@@ -58,10 +58,8 @@ constexpr std::string_view kList = R"("array","items":{"type":"string"})";
 const std::set<std::string> kNoLists = {"Kimi-K3.jinja", "MiniMax-M3.jinja"};
 
 // Formats in which a text that the grammar of calls allows may be read as content: Kimi's tags may
-// have attributes that its parser does not know, and Functionary's prompt writes the first trigger
-// itself.
-const std::set<std::string> kTextMayLookLikeACall = {"Kimi-K3.jinja",
-                                                     "meetkai-functionary-medium-v3.2.jinja"};
+// have attributes that its parser does not know.
+const std::set<std::string> kTextMayLookLikeACall = {"Kimi-K3.jinja"};
 
 Tool MoonTool(bool has_tags) {
   std::vector<ToolArgument> arguments = {
@@ -245,7 +243,7 @@ AnswerConstraint Waiting(const AnswerFormat& format, const std::vector<std::stri
       std::make_shared<VocabularyIndex>(pieces, std::vector<Token>{end}),
       [](const std::string&) { return std::vector<Token>{}; });
   parts.trigger.emplace(*format.trigger);
-  parts.spell = [pieces](Token token) { return pieces[static_cast<std::size_t>(token)]; };
+  parts.piece = [pieces](Token token) { return pieces[static_cast<std::size_t>(token)]; };
   return AnswerConstraint(std::move(parts));
 }
 
@@ -332,6 +330,39 @@ TEST(ACallThatATokenBeginsAndContinuesIsValid) {
   }
   std::printf("%zu formats, %zu calls\n", formats, calls);
   EXPECT(calls >= 200);
+}
+
+// Functionary v3.2: the prompt ends with the mark of a call.
+TEST(AnAnswerThatSaysAtItsBeginningWhatItIsIsAContentOrAValidCall) {
+  std::set<std::string> formats;
+  for (const test::Template& each : test::Templates()) {
+    const char* const name = each.name.c_str();
+    ChatOptions options;
+    options.tools = {MoonTool(!kNoLists.contains(each.name))};
+    const common_chat_params found = FoundFor(each, options.tools[0], COMMON_CHAT_TOOL_CHOICE_AUTO);
+    const auto format = MakeAnswerFormat(found, options);
+    if (!found.grammar_lazy || !format.ok() || format.value()->trigger) continue;
+    formats.insert(each.name);
+    const auto grammar = CompileGrammar(format.value()->grammar);
+    REQUIRE(grammar.ok());
+    Walker walker(*grammar.value()->automaton, WordsOf(found));
+    std::size_t contents = 0;
+    std::size_t calls = 0;
+    for (int i = 0; i < (test::kSanitized ? 20 : 200); ++i) {
+      const std::string text = walker.Walk(format.value()->generation_prompt);
+      if (!walker.is_complete()) continue;
+      const test::Answer answer = test::ReadPieces(format.value(), {text});
+      EXPECT_EQ(answer.calls.size(), text.starts_with("all\n") ? 0U : 1U);
+      ++(answer.calls.empty() ? contents : calls);
+      for (const ToolCall& call : answer.calls) {
+        const std::string fault = Fault(call.arguments);
+        if (!fault.empty()) test::Fail(name, i, fault + " in " + text);
+      }
+    }
+    std::printf("%s: %zu contents, %zu calls\n", name, contents, calls);
+    EXPECT(contents >= 5 && calls >= 5);
+  }
+  EXPECT(formats == std::set<std::string>{"meetkai-functionary-medium-v3.2.jinja"});
 }
 
 TEST(WhatAStrictCallMayBeIsAValidCall) {

@@ -154,7 +154,8 @@ TEST(ATemplateThatNeverEndsIsNotLoaded) {
        }) {
     const double before = ThreadCpuSeconds();
     const Result<common_chat_templates_ptr> templates = InitTemplates(model->get(), text);
-    EXPECT(ThreadCpuSeconds() - before < 2 * kAnalysisCpuSeconds);
+    // The clock is read between a template's steps; a sanitizer makes one of them take seconds.
+    EXPECT(test::kSanitized || ThreadCpuSeconds() - before < 2 * kAnalysisCpuSeconds);
     REQUIRE(!templates.ok());
     EXPECT(templates.status().code() == StatusCode::kModelInvalid);
     EXPECT(templates.status().message().find("does not end on a short chat") != std::string::npos);

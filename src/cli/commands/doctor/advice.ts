@@ -1,5 +1,6 @@
 /** What to do first after the checks: mend what is broken, or install a model that runs well on this machine. */
 import { catalogue, estimatedBytes, type CatalogueEntry } from '../../../models/pull/catalogue.ts';
+import { lackOfRoom, type Room } from '../../../models/pull/fits.ts';
 import { BUILTIN_ID } from '../../../models/store/builtin-id.ts';
 import type { DoctorAdvice, DoctorCheck, SuggestedModel } from '../../../protocol/doctor.ts';
 import { orElse } from '../../../protocol/foreign-text.ts';
@@ -7,16 +8,10 @@ import type { ModelRecord } from '../../../protocol/records.ts';
 import { freeBytes } from './machine-checks.ts';
 
 /** What the checks have measured; null: not known. */
-export interface Machine {
-  readonly memoryBytes: number;
-  readonly diskBytes: number | null;
+export interface Machine extends Room {
   readonly gflops: number | null;
 }
 
-/** A model needs its file's size, this share more for buffers, and a KV cache. */
-const BUFFERS = 1.1;
-const CACHE_BYTES = 512 * 1024 ** 2;
-const DISK_LEFT_BYTES = 1024 ** 3;
 /** Below it, reading along takes patience. */
 const LEAST_TOKENS_PER_SECOND = 4;
 
@@ -58,13 +53,8 @@ export function suggestedFor(machine: Machine): SuggestedModel[] {
 }
 
 function fits(entry: CatalogueEntry, machine: Machine): boolean {
-  const size = sizeOf(entry);
   const speed = speedOf(entry, machine);
-  return (
-    size * BUFFERS + CACHE_BYTES <= machine.memoryBytes &&
-    (machine.diskBytes === null || size + DISK_LEFT_BYTES <= machine.diskBytes) &&
-    (speed === null || speed >= LEAST_TOKENS_PER_SECOND)
-  );
+  return lackOfRoom(sizeOf(entry), machine) === undefined && (speed === null || speed >= LEAST_TOKENS_PER_SECOND);
 }
 
 function shown(entry: CatalogueEntry, machine: Machine): SuggestedModel {

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { dirname } from 'node:path';
 import { ControlClient } from '../../../client/control-client.ts';
 import { ownerFault, trustFault } from '../../../client/socket-trust.ts';
-import { loadConfig, parseConfig, type Config } from '../../../config/config.ts';
+import { configWithoutFile, loadConfig, type Config } from '../../../config/config.ts';
 import type { Paths } from '../../../home/paths.ts';
 import { troublesOf } from '../../../home/storage.ts';
 import { SvcError } from '../../../protocol/errors.ts';
@@ -18,14 +18,14 @@ import { check, failed, skipped } from './check.ts';
 /** Service that reports SERVING unless the daemon drains, ready or not; readiness is another check. */
 const GRPC_SERVICE = 'svc.v1.Runtime';
 
-/** Checks the config and returns it; the defaults if it is invalid, so that the other checks can run. */
+/** Checks the config and returns it; without the file if it is invalid, so that the other checks can run. */
 export function checkConfig(paths: Paths): { check: DoctorCheck; config: Config } {
   try {
     const config = loadConfig(paths);
     const there = statOf(paths.configFile) !== undefined;
     return { config, check: check('config', 'ok', there ? paths.configFile : `defaults (no ${paths.configFile})`) };
   } catch (error) {
-    return { config: parseConfig('').config, check: failed('config', error, paths.configFile) };
+    return { config: configWithoutFile(), check: failed('config', error, paths.configFile) };
   }
 }
 

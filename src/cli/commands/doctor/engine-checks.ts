@@ -3,6 +3,7 @@ import { examineGpu, type GpuExamination } from '../../../engine/gpu.ts';
 import { proveGpu } from '../../../engine/gpu-proof.ts';
 import { probeEngine, type EngineProbe } from '../../../engine/probe.ts';
 import { builtinModelPath } from '../../../models/store/builtin.ts';
+import { shaderFolder } from '../../../models/store/prefixes.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
 import { bytes } from '../../terminal/format.ts';
@@ -15,12 +16,18 @@ export interface CheckedEngine {
   readonly devices: EngineProbe['devices'];
 }
 
-export async function checkEngine(): Promise<CheckedEngine> {
+/** `cacheDir`: has the GPU driver's shader cache; null: it gets none. */
+export async function checkEngine(cacheDir: string | null): Promise<CheckedEngine> {
   const gpu = await examineGpu({ measure: true });
   // A crash of the GPU's driver must not fail the other checks: probe again without the GPU.
   const probe = gpu.probe === null || gpu.probe.error !== null ? await probeEngine({ measure: true }) : gpu.probe;
   return {
-    checks: [checkAddon(probe), await checkGpu(gpu, probe), ...probe.devices.map(checkDevice), checkProcessor(probe)],
+    checks: [
+      checkAddon(probe),
+      await checkGpu(gpu, probe, cacheDir),
+      ...probe.devices.map(checkDevice),
+      checkProcessor(probe),
+    ],
     works: probe.error === null,
     devices: probe.devices,
   };
@@ -36,7 +43,7 @@ function checkAddon({ addon, error }: EngineProbe): DoctorCheck {
 }
 
 /** The built-in model computes on the GPU; its tokens must be those of the processor. */
-async function checkGpu(gpu: GpuExamination, probe: EngineProbe): Promise<DoctorCheck> {
+async function checkGpu(gpu: GpuExamination, probe: EngineProbe, cacheDir: string | null): Promise<DoctorCheck> {
   const { gpus, module, trouble } = gpu;
   if (probe.error !== null) return skipped('gpu', 'the addon cannot be loaded');
   const present = gpus.map(cardOf).join('; ') || null;
@@ -48,7 +55,9 @@ async function checkGpu(gpu: GpuExamination, probe: EngineProbe): Promise<Doctor
   const card = present ?? `card ${device?.description ?? 'unknown'}`;
   const value = `${card}, backend ${device?.backend ?? 'unknown'}`;
   try {
-    const { tokensPerSecond } = await proveGpu({ module, modelPath: builtinModelPath() });
+    const modelPath = builtinModelPath();
+    const shaders = cacheDir === null ? undefined : shaderFolder(cacheDir, modelPath);
+    const { tokensPerSecond } = await proveGpu({ module, modelPath, shaderFolder: shaders });
     const detail = `used through ${module}; the built-in model gives the same tokens as on the processor`;
     return check('gpu', 'ok', `${value}, ${tokensPerSecond.toFixed(tokensPerSecond < 10 ? 1 : 0)} tokens/s`, {
       detail,

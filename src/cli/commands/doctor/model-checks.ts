@@ -5,6 +5,7 @@ import { tryModel } from '../../../engine/try-model.ts';
 import { digestOfModel } from '../../../models/store/adopted.ts';
 import { BUILTIN_ID } from '../../../models/store/builtin-id.ts';
 import { missingBuiltin } from '../../../models/store/builtin.ts';
+import { shaderFolder } from '../../../models/store/prefixes.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
 import { loadSettingsOf, type LoadDefaults, type ModelNames } from '../../../protocol/model/settings.ts';
 import { foundBy, triedFields, type ModelRecord } from '../../../protocol/records.ts';
@@ -136,7 +137,7 @@ async function checkDefaultModel(
     const startedAt = performance.now();
     const { capabilities } = daemonServes
       ? await tryInDaemon(new ControlClient(paths.socketPath), model)
-      : await tryAlone(model);
+      : await tryAlone(model, shaderFolder(paths.cacheDir, model.path));
     const where = daemonServes ? 'in the daemon' : 'in an engine process of its own';
     const took = ((performance.now() - startedAt) / 1000).toFixed(1);
     const can = capabilities.join(', ') || 'nothing';
@@ -148,8 +149,8 @@ async function checkDefaultModel(
 
 type Found = Pick<ModelRecord, 'capabilities'>;
 
-async function tryAlone({ id, path, capabilities }: ModelRecord): Promise<Found> {
-  return triedFields(capabilities, foundBy(await tryModel(id, path, TOKEN_MS)));
+async function tryAlone({ id, path, capabilities }: ModelRecord, shaders: string): Promise<Found> {
+  return triedFields(capabilities, foundBy(await tryModel(id, path, TOKEN_MS, shaders)));
 }
 
 async function tryInDaemon(client: ControlClient, model: ModelRecord): Promise<Found> {

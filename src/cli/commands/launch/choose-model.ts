@@ -6,6 +6,7 @@ import { SvcError } from '../../../protocol/errors.ts';
 import type { Model } from '../../../protocol/openai/model.ts';
 import type { ModelRecord } from '../../../protocol/records.ts';
 import { modelName } from '../../machine/model-name.ts';
+import { ByteProgress } from '../../terminal/byte-progress.ts';
 import { count } from '../../terminal/format.ts';
 import { say, sayProgress } from '../../terminal/output.ts';
 import type { Agent, Connection } from './agents.ts';
@@ -109,10 +110,11 @@ async function readied(client: ControlClient, model: Model, agent: Needs, other?
   if (model.kind !== 'local') return { model: model.id, contextLength: model.max_model_len };
   const wishes = { context_length: agent.leastContext, briefly: true };
   let contextLength = 0;
+  const progress = new ByteProgress(`loading ${model.id}`);
   try {
     for await (const event of client.load(model.id, new AbortController().signal, wishes)) {
       if (event.type === 'loaded') contextLength = event.context_length;
-      else sayProgress(`loading ${model.id}: ${(event.fraction * 100).toFixed(0)} %`);
+      else progress.show(event);
     }
   } finally {
     sayProgress('');

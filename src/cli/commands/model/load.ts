@@ -1,6 +1,7 @@
 import { ControlClient } from '../../../client/control-client.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import { jsonLinesFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
+import { ByteProgress } from '../../terminal/byte-progress.ts';
 import { count } from '../../terminal/format.ts';
 import { modelName } from '../../machine/model-name.ts';
 import { printJsonLine, sayProgress } from '../../terminal/output.ts';
@@ -26,10 +27,11 @@ export const run: Run<typeof spec> = async ({ json, context, 'keep-alive': keepA
     ...(keepAliveMs === undefined ? {} : { keep_alive_seconds: keepAliveMs / 1000 }),
     ...(pin ? { pin } : {}),
   };
+  const progress = new ByteProgress(`loading ${model}`);
   try {
     for await (const event of client.load(modelName(model), new AbortController().signal, wishes)) {
       if (json) printJsonLine(event);
-      else if (event.type === 'progress') sayProgress(`loading ${model}: ${(event.fraction * 100).toFixed(0)} %`);
+      else if (event.type === 'progress') progress.show(event);
       else {
         sayProgress('');
         printText(`loaded ${event.model} (pid ${String(event.pid)}, context of ${count(event.context_length)} tokens)`);

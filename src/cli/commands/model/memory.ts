@@ -18,7 +18,7 @@ const OTHERS = [2048, 8192, 32_768, 131_072];
 /** Throws the engine's error for the model. */
 export async function memoryOf(model: ModelRecord): Promise<readonly ModelMemory[]> {
   const { engine } = loadConfig(resolvePaths());
-  const { context_length = 0, cache_type, gpu_layers, draft } = loadSettingsOf(model.settings, engine);
+  const { context_length = 0, draft, ...load } = loadSettingsOf(model.settings, engine);
   const { max_sequences } = engine;
   const draft_path = await draftPathFor(model, draft);
   const projector_path = model.projector?.path;
@@ -27,7 +27,7 @@ export async function memoryOf(model: ModelRecord): Promise<readonly ModelMemory
   const others = OTHERS.filter((length) => model.context_length === null || length <= model.context_length);
   const estimates = await estimateModel(
     model,
-    given({ gpu_layers, max_sequences, cache_type, draft_path, projector_path, adapters }),
+    { ...load, ...given({ max_sequences, draft_path, projector_path, adapters }) },
     [context_length, ...others],
   );
   const own = estimates.estimates[0]?.context_length;

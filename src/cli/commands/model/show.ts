@@ -2,7 +2,7 @@ import { recommendedSampling } from '../../../models/gguf/recommended-sampling.t
 import { toModelfile } from '../../../models/modelfile/modelfile.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import type { Sampling } from '../../../protocol/generate.ts';
-import type { ModelMemory, ModelRecord } from '../../../protocol/records.ts';
+import type { ModelMemory, ModelPlacement, ModelRecord } from '../../../protocol/records.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes, count, short, text } from '../../terminal/format.ts';
 import { facts } from '../../terminal/layout.ts';
@@ -76,10 +76,17 @@ function describe(model: ModelRecord, fileSampling: Partial<Sampling>): string {
       ['pid', String(loaded.pid)],
       ['device', loaded.device],
       ['loaded context', `${count(loaded.context_length)}${loaded.cache_type === 'q8_0' ? ' (q8_0 cache)' : ''}`],
+      ...(loaded.placement === null ? [] : [['placement', placementText(loaded.placement)] satisfies [string, string]]),
       ['memory', `${bytes(loaded.memory_bytes)} of weights, cache and buffers; svc ps shows all of its process`],
     );
   }
   return facts(rows, out.tableColumns);
+}
+
+function placementText({ layers, gpu_layers, cpu_experts, devices }: ModelPlacement): string {
+  const parts = [`${count(gpu_layers)} of ${count(layers)} layers on GPUs`];
+  if (cpu_experts > 0) parts.push(`the experts of ${count(cpu_experts)} layers in memory`);
+  return `${parts.join(', ')}: ${devices.map(({ name, memory_bytes }) => `${name} ${bytes(memory_bytes)}`).join(', ')}`;
 }
 
 /** Rows of one setting of the config; of `sampling` one for each sampler. */

@@ -6,7 +6,7 @@ import { LOG_LEVELS } from '../../../protocol/logs.ts';
 import { parse, presentFields } from '../../../protocol/validate.ts';
 import { readJson } from '../body.ts';
 import { EVENT_LINES, streamLines } from '../event-lines.ts';
-import type { Exchange } from '../exchange.ts';
+import { untilLeft, type Exchange } from '../exchange.ts';
 
 /** A whole number in a query. */
 function count(least: number, most: number) {
@@ -61,7 +61,7 @@ export async function cancel(exchange: Exchange): Promise<void> {
 /** A HEAD gets the headers and no work is done. */
 async function streamOfGet(exchange: Exchange, events: () => AsyncIterable<{ readonly type: string }>): Promise<void> {
   if (exchange.req.method !== 'HEAD') {
-    await streamLines(exchange, events());
+    await untilLeft(exchange, streamLines(exchange, events()));
     return;
   }
   exchange.reply.stream(EVENT_LINES);

@@ -26,7 +26,7 @@ export interface Choices {
 }
 
 /**
- * `count` answers to each request. They share a prompt through the prefix cache. `names`: of the `format` field, for
+ * `count` answers to each request. On a local model they share the computed prompt. `names`: of the `format` field, for
  * errors.
  */
 export function choicesOf(
@@ -39,9 +39,10 @@ export function choicesOf(
   const context = contextOf(exchange);
   const isOne = requests.length * count === 1;
   const signal = isOne ? context.signal : AbortSignal.any([context.signal, failing.signal]);
+  const ofEach = { ...context, signal, ...(count > 1 ? { isChoice: true } : {}) };
   const all = requests.flatMap((request) =>
     Array.from({ length: count }, (_, index) => {
-      const events = exchange.services.router.route(ofChoice(request, index), { ...context, signal });
+      const events = exchange.services.router.route(ofChoice(request, index), ofEach);
       return names === null ? events : withErrors(events, (error) => renamed(error, names.ours, names.theirs));
     }),
   );

@@ -126,6 +126,11 @@ export function responseIdOf(requestId: string): string {
   return `resp_${requestId}`;
 }
 
+/** Id of the request that a response belongs to. */
+export function requestOf(responseId: string): string {
+  return responseId.slice('resp_'.length);
+}
+
 /** True for an id that svc has made; only such ids are looked up. */
 export function isResponseId(text: string): boolean {
   return RESPONSE_ID.test(text);
@@ -133,7 +138,7 @@ export function isResponseId(text: string): boolean {
 
 /** Id of an item of the output, by its index; `in` marks items of the input. */
 export function itemIdOf(responseId: string, type: keyof typeof PREFIXES, index: number, mark: '' | 'in' = ''): string {
-  return `${PREFIXES[type]}_${responseId.slice('resp_'.length)}_${mark}${String(index)}`;
+  return `${PREFIXES[type]}_${requestOf(responseId)}_${mark}${String(index)}`;
 }
 
 /** Id of the response that an item belongs to; null: the id is not one of ours. */

@@ -6,12 +6,12 @@ import { parseStreamQuery } from '../../../../protocol/openai/responses/stream-q
 import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/streams/sse.ts';
 import { toOpenAiError } from '../../../../protocol/openai/chat-response.ts';
 import { invalid } from '../../../../protocol/validate.ts';
-import { contextOf, type Exchange } from '../../exchange.ts';
+import { contextOf, untilLeft, type Exchange } from '../../exchange.ts';
 import { conversationOf } from './conversation.ts';
 
 /** Answers at once, or streams the answer, which goes on when the client leaves. `body`: as it was sent. */
 export async function createInBackground(exchange: Exchange, call: ResponsesCall, body: unknown): Promise<void> {
-  const { services, id, reply } = exchange;
+  const { services, id, span, reply } = exchange;
   if (!services.responses.enabled) {
     throw invalid('background', 'must be false: responses.store is off in the configuration');
   }
@@ -19,7 +19,14 @@ export async function createInBackground(exchange: Exchange, call: ResponsesCall
   const { caller } = contextOf(exchange);
   const owner = shareOf(caller);
   const { items } = await conversationOf(exchange, call, owner);
-  const run = await services.background.start({ id: responseIdOf(id), owner, caller, body, items });
+  const run = await services.background.start({
+    id: responseIdOf(id),
+    owner,
+    caller,
+    trace: span.headers(),
+    body,
+    items,
+  });
   if (!call.stream) {
     reply.json(200, run.response);
     return;
@@ -33,19 +40,33 @@ export async function streamResponse(exchange: Exchange): Promise<boolean> {
   const { starting_after: after } = parseStreamQuery(exchange.query);
   const owner = shareOf(contextOf(exchange).caller);
   const run = await services.background.running(id, owner);
-  const events = run?.eventsAfter(after, signal) ?? (await services.background.events(id, owner))?.slice(after + 1);
-  if (events === undefined) return false;
-  await stream(exchange, events);
+  if (run !== null) {
+    await stream(exchange, run.eventsAfter(after, signal));
+    return true;
+  }
+  const all = await services.background.events(id, owner);
+  if (all === null) return false;
+  await stream(
+    exchange,
+    all.slice(after + 1).map((event) => [event]),
+  );
   return true;
 }
 
-async function stream({ reply }: Exchange, events: Iterable<string> | AsyncIterable<string>): Promise<void> {
+type Batches = Iterable<readonly string[]> | AsyncIterable<readonly string[]>;
+
+/** The response goes on when the client leaves. */
+async function stream(exchange: Exchange, batches: Batches): Promise<void> {
+  await untilLeft(exchange, send(exchange, batches));
+}
+
+async function send({ reply }: Exchange, batches: Batches): Promise<void> {
   reply.stream({
     contentType: SSE_CONTENT_TYPE,
     heartbeat: SSE_HEARTBEAT,
     // No `sequence_number`: the response goes on, and its next event has the next one.
     encodeError: (error, id) => sseEvent('error', { type: 'error', ...toOpenAiError(error, id) }),
   });
-  for await (const event of events) await reply.write(event);
+  for await (const events of batches) await reply.write(events.join(''));
   reply.end();
 }

@@ -1,4 +1,4 @@
-#include "engine/llama/mapped_pages.h"
+#include "engine/base/mapped_pages.h"
 
 #ifdef __linux__
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 /** Transfer rate over a sliding window, and reports of progress. */
-import type { BytesDone } from '../../protocol/routes.ts';
+import type { BytesDone } from '../protocol/routes.ts';
 
 const WINDOW_MS = 5000;
 

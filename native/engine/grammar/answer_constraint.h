@@ -5,21 +5,26 @@
 //                        after the reasoning          the same, if the model thinks first
 //                        at a trigger                 tool calls that the model may make
 //
-// Inside the reasoning no grammar applies, and no trigger counts. A token may complete a trigger
-// and go on after it. If the grammar does not allow that, the token may not follow, so that every
-// call begins within the grammar.
+// Inside the reasoning no grammar applies, and no trigger counts. A token may complete a trigger,
+// or the tag that ends the reasoning, and go on after it. If the grammar does not allow that, the
+// token may not follow, so that every call begins within the grammar.
+//
+// Where the grammar applies at once, the model may still begin its reasoning first. As long as the
+// text may become either, both count; a text that the grammar has refused is completed to the tag.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/ids.h"
 #include "engine/grammar/grammar_constraint.h"
 #include "engine/grammar/grammar_trigger.h"
-#include "engine/llama/thinking.h"
+#include "engine/grammar/thinking.h"
 
 namespace svc {
 
@@ -28,8 +33,9 @@ struct AnswerConstraintParts {
   std::string grammar_prefix;             // text before the answer that the grammar describes, too
   std::optional<GrammarTrigger> trigger;  // absent: the grammar waits for none
   std::unique_ptr<Thinking> thinking;     // null: the model does not think, or it need not be known
-  // Returns the bytes of a token, control tokens of the format included.
-  std::function<std::string(Token)> spell;
+  std::map<Token, std::string> spelled;   // control tokens of the format
+  // Returns the bytes of another token. May be null without trigger and reasoning.
+  std::function<std::string(Token)> piece;
 };
 
 // Owner: one generation's sampler.
@@ -39,15 +45,15 @@ class AnswerConstraint {
 
   // Before the first token.
   void Begin();
-  // Token that must follow, because the reasoning has reached its limit.
+  // Token that must follow: of a tag around the reasoning.
   std::optional<Token> Forced() const;
   // The grammar that the next token must follow; null: none.
   GrammarConstraint* grammar() { return applies_ ? parts_.grammar.get() : nullptr; }
   const GrammarConstraint* grammar() const { return applies_ ? parts_.grammar.get() : nullptr; }
   // True if what the grammar forces may be written without a draw.
-  bool MayForce() const { return applies_ && !(is_first_ && parts_.thinking != nullptr); }
-  // True if the token may follow: the grammar allows it, now or from the trigger on, or it is the
-  // first one and begins the reasoning.
+  bool MayForce() const { return applies_ && !unused_; }
+  // True if the token may follow: the grammar allows it, now or from where it begins, or the model
+  // begins its reasoning.
   bool Allows(Token token) const;
   // Advances by a token. False: it may not follow; nothing has changed.
   bool Accept(Token token);
@@ -55,15 +61,26 @@ class AnswerConstraint {
   bool ended() const { return grammar() != nullptr && grammar()->ended(); }
 
  private:
+  // A token's bytes.
+  struct Piece {
+    std::string text;
+    bool is_control = false;
+  };
+  Piece Spell(Token token) const;
   void Start(const std::string& text);
-  // The trigger that the token completes.
-  std::optional<GrammarTrigger::Match> Triggered(Token token) const;
+  // Where the grammar begins if the text follows: at a trigger or, without one, behind the
+  // reasoning.
+  std::optional<GrammarTrigger::Match> Begins(const std::string& text) const;
   bool MayBegin(const GrammarTrigger::Match& match) const;
-  bool MayThink(Token token) const;
+  bool MayThink(std::string_view text) const;
+  // REQUIRES: the grammar applies.
+  bool MayFollow(Token token, const std::string& text) const;
+  void Follow(Token token);
 
   AnswerConstraintParts parts_;
-  bool is_first_ = true;  // no token was accepted
   bool applies_ = false;  // the grammar does
+  // The grammar before the answer's first token, while the model may still begin its reasoning.
+  std::optional<GrammarConstraint> unused_;
 };
 
 }  // namespace svc
