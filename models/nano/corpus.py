@@ -109,6 +109,8 @@ class Writer:
                 known["a"] += found["a"]
                 known["q"] += found["q"]
         self.intents.update(provider_intents(HERE / "provider-names.txt", HERE / "provider-templates.txt"))
+        for intent, found in read_intents(HERE / "asked.txt").items():
+            self.intents[intent]["q"] += found["q"]
         self.facts = []
         for line in (HERE / "facts.txt").read_text().splitlines():
             if line and not line.startswith("#"):
