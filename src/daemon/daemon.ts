@@ -61,6 +61,7 @@ import { becomeTheDaemon, bindAgain } from './lock.ts';
 import { Metrics } from './metrics.ts';
 import { DefaultModel } from './models/default-model.ts';
 import type { LocalEngines } from './models/local-engines.ts';
+import { ModelWork, type ModelWorkOptions } from './models/model-work.ts';
 import { Shelf, type ShelfOptions } from './models/shelf.ts';
 import { Monitor } from './monitor.ts';
 import { conditionOf, recordsOf, type CloudProviders } from './providers.ts';
@@ -69,7 +70,7 @@ import { FailureLog } from './request-log.ts';
 import type { ServiceManager } from './service-manager.ts';
 import type { Services } from './services.ts';
 
-export interface DaemonParts {
+export interface DaemonParts extends Pick<ModelWorkOptions, 'installed' | 'quantizer' | 'surroundings'> {
   readonly mode: DaemonFile['mode'];
   readonly paths: Paths;
   readonly config: Config;
@@ -80,8 +81,6 @@ export interface DaemonParts {
   readonly inherited?: InheritedSockets;
   readonly serviceManager?: ServiceManager;
   readonly store: Store & ShelfOptions['store'];
-  /** The installed models, without the names that the config gives them. */
-  readonly installed: ShelfOptions['installed'];
   readonly local: LocalEngines;
   readonly backends: ReadonlyMap<string, Backend>;
   readonly providers: CloudProviders;
@@ -121,6 +120,7 @@ export class Daemon implements Services {
   readonly metrics: Metrics;
   readonly tracer: Traces;
   readonly shelf: Shelf;
+  readonly work: ModelWork;
   #identity: Identity;
   #file: OwnDaemonFile | null = null;
   /** Error of the last attempt to load the default model; null once it is loaded. */
@@ -168,6 +168,7 @@ export class Daemon implements Services {
       devices: () => parts.local.devices(),
       reload: () => void this.reload(),
     });
+    this.work = new ModelWork({ ...parts, ending: this.#ending.signal, reload: () => void this.reload() });
     this.#http = createListener({ services: this, control: false });
     this.#ollama = config.ollama.listen === null ? null : createListener({ services: this, control: false });
     this.#control = createListener({ services: this, control: true });

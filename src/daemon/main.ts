@@ -1,4 +1,5 @@
 /** The daemon's composition root: the only file that knows every part. */
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { isatty } from 'node:tty';
 import type { Backend } from '../backends/backend.ts';
@@ -8,6 +9,7 @@ import { LocalBackend } from '../backends/local/local-backend.ts';
 import { loadConfig } from '../config/config.ts';
 import { modelNamesIn } from '../config/model-settings.ts';
 import type { DaemonFile } from '../home/daemon-file.ts';
+import { quantizeFile } from '../engine/quantize-file.ts';
 import { variable } from '../process/environment.ts';
 import { capabilitiesFile, resolvePaths } from '../home/paths.ts';
 import { LogFile } from '../log/log-file.ts';
@@ -31,6 +33,7 @@ import {
 import { Puller } from '../models/pull/puller.ts';
 import { NamedModels } from '../models/store/named-models.ts';
 import { ModelStore } from '../models/store/store.ts';
+import { furtherNames } from '../protocol/model/settings.ts';
 import { ProviderKeys } from '../providers/provider-keys.ts';
 import { Router } from '../routing/router.ts';
 import { countAnswer } from '../usage/answered.ts';
@@ -119,6 +122,8 @@ async function run({ logFile, ...base }: Base): Promise<number> {
       store.setNames(names);
       inBackground(log, 'applying the settings of models', local.modelsChanged());
     },
+    quantizer: quantizeFile,
+    surroundings: { platform: process.platform, home: homedir(), variable },
     pull: (request, signal, dialect) => pullByName(puller, request, hubEnvironment(), signal, dialect),
   });
   try {
@@ -167,8 +172,10 @@ function openBudgets({ paths, log }: Pick<Base, 'paths' | 'log'>, providers: Clo
 /** `store`: the installed models, also under the names of the config. */
 function openModels({ paths, config }: Pick<Base, 'paths' | 'config'>, dir: string) {
   const tried = { path: capabilitiesFile(paths), version: ENGINE_VERSION };
-  const installed = new ModelStore({ dir, builtinPath: builtinModelPath(), tried });
-  return { installed, store: new NamedModels({ store: installed, names: modelNamesIn(config.models) }) };
+  const reserved = (): string[] => furtherNames(store.names);
+  const installed = new ModelStore({ dir, builtinPath: builtinModelPath(), tried, reserved });
+  const store = new NamedModels({ store: installed, names: modelNamesIn(config.models) });
+  return { installed, store };
 }
 
 /** Opens the log file, which `svc logs` reads; unless in the background, logs to standard error as well. */

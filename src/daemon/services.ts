@@ -15,7 +15,10 @@ import type { KeyLimits, KeyScope, KeyWishes, NewKey, ShownKey } from '../protoc
 import type { LiveEvent } from '../protocol/live.ts';
 import type { LogEvent, LogLevel } from '../protocol/logs.ts';
 import type { UsageRecord } from '../protocol/usage.ts';
+import type { ImportEvent, ImportWishes } from '../protocol/model/import.ts';
 import type { ListedModel } from '../protocol/model/listed.ts';
+import type { QuantizeEvent, QuantizeWishes } from '../protocol/model/quantize.ts';
+import type { VerifyEvent, VerifyResult } from '../protocol/model/verify.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import type { OriginEntry } from '../protocol/origins.ts';
 import type { CreateRequest, ModelDescription } from '../protocol/ollama/models.ts';
@@ -82,6 +85,16 @@ export interface ModelShelf {
     model: ModelRecord,
     settings: Pick<CreateRequest, 'parameters'> & { readonly system?: string },
   ): Promise<readonly string[]>;
+}
+
+/** Work on the models of this machine that may take hours, one of each kind at a time: BUSY. Aborting cancels it. */
+export interface LongWork {
+  /** As `svc model quantize`; nothing is kept if it is cancelled. Rejects as `quantizeModel`. */
+  quantize(wishes: QuantizeWishes, signal: AbortSignal): AsyncIterable<QuantizeEvent>;
+  /** As `svc model verify MODEL`. Rejects with MODEL_NOT_FOUND, CANNOT_WRITE. */
+  verify(model: string, signal: AbortSignal): AsyncIterable<VerifyEvent | VerifyResult>;
+  /** As `svc model import`; models that were registered before it was cancelled stay. Rejects with MODEL_NOT_FOUND, CANNOT_WRITE. */
+  import(wishes: ImportWishes, signal: AbortSignal): AsyncIterable<ImportEvent>;
 }
 
 export interface LiveOptions {
@@ -161,6 +174,7 @@ export interface Services {
   /** Answers that an engine computes at the same time. */
   readonly slots: number;
   readonly shelf: ModelShelf;
+  readonly work: LongWork;
   providers(): readonly ProviderRecord[];
   /** Asks the provider for its models. Throws NOT_FOUND, or the provider's error. */
   providerModels(provider: string, signal: AbortSignal): Promise<readonly string[]>;

@@ -65,8 +65,8 @@ export function keepShaders(folder: string | undefined): void {
   for (const name of SHADER_VARIABLES) setForDrivers(name, folder);
 }
 
-/** For Mesa and NVIDIA. */
-const SHADER_VARIABLES = ['MESA_SHADER_CACHE_DIR', '__GL_SHADER_DISK_CACHE_PATH'];
+/** For Mesa, and for NVIDIA's Vulkan and CUDA. */
+const SHADER_VARIABLES = ['MESA_SHADER_CACHE_DIR', '__GL_SHADER_DISK_CACHE_PATH', 'CUDA_CACHE_PATH'];
 
 /** Throws ENGINE_UNAVAILABLE if process.node cannot be loaded. The report lists what the kernel does not support. */
 export function enterSandbox(files: EngineFiles): SandboxReport {

@@ -30,6 +30,12 @@ export const HTTP_ROUTES = {
   runtimeUnload: '/v1/runtime/unload',
   /** PullRequest without `hub` → PullEvent lines. */
   runtimePull: '/v1/runtime/pull',
+  /** QuantizeWishes → QuantizeEvent lines. */
+  runtimeQuantize: '/v1/runtime/quantize',
+  /** `{"model"}` → lines of VerifyEvent, then VerifyResult. */
+  runtimeVerify: '/v1/runtime/verify',
+  /** ImportWishes → ImportEvent lines. */
+  runtimeImport: '/v1/runtime/import',
   /** `{"model"}` → `{}`; as `svc model rm --yes`. */
   runtimeRemove: '/v1/runtime/remove',
   /** `{"model"}` → `{}`; as `svc model default`. */

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import type { QuantizeEvent } from '../../src/models/store/quantize.ts';
+import type { QuantizeEvent } from '../../src/protocol/model/quantize.ts';
 import type { ModelRecord } from '../../src/protocol/records.ts';
 import { assertExit } from '../support/exit.ts';
 import { spawnSvc } from '../support/svc.ts';

@@ -11,10 +11,12 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { Backend } from '../../src/backends/backend.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { resolvePaths } from '../../src/home/paths.ts';
-import { Daemon } from '../../src/daemon/daemon.ts';
+import { Daemon, type DaemonParts } from '../../src/daemon/daemon.ts';
 import type { LocalEngines } from '../../src/daemon/models/local-engines.ts';
 import { Lifecycle } from '../../src/daemon/lifecycle.ts';
 import { CloudProviders } from '../../src/daemon/providers.ts';
+import { builtinModelPath } from '../../src/models/store/builtin.ts';
+import { ModelStore } from '../../src/models/store/store.ts';
 import { LogFile } from '../../src/log/log-file.ts';
 import { createLogger, StderrLog, Tee } from '../../src/log/log.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
@@ -96,6 +98,16 @@ const local: LocalEngines = {
   },
 };
 
+const NO_WORK: Pick<DaemonParts, 'quantizer' | 'surroundings' | 'pull'> = {
+  quantizer: () => {
+    throw new SvcError('ENGINE_UNAVAILABLE', 'nothing is quantised here');
+  },
+  surroundings: { platform: process.platform, home: resolvePaths().dataDir, variable: () => undefined },
+  pull: () => {
+    throw new SvcError('DOWNLOAD_FAILED', 'nothing is pulled here');
+  },
+};
+
 async function main(): Promise<number> {
   const paths = resolvePaths();
   const config = loadConfig(paths);
@@ -130,7 +142,8 @@ async function main(): Promise<number> {
       find: () => Promise.resolve(TINY),
       setDefault: () => Promise.resolve(),
     },
-    installed: { remove: () => Promise.resolve() },
+    installed: new ModelStore({ dir: paths.modelsDir, builtinPath: builtinModelPath() }),
+    ...NO_WORK,
     local,
     backends,
     providers,
@@ -145,9 +158,6 @@ async function main(): Promise<number> {
     fileTroubles: () => [],
     onPrefixBytes: () => undefined,
     onModelNames: () => undefined,
-    pull: () => {
-      throw new SvcError('DOWNLOAD_FAILED', 'nothing is pulled here');
-    },
   });
   obey(daemon);
   try {

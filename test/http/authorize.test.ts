@@ -106,7 +106,15 @@ test('the daemon is administered over TCP by administrators only, and never by /
       assert.ok(['admin', 'admin_key'].includes(scope), path);
   assert.equal(
     PUBLIC.filter(({ scope }) => scope === 'admin_key').map(({ path }) => path),
-    ['/v1/runtime/keys', '/v1/runtime/keys/remove', '/api/pull', '/api/copy', '/api/create', '/api/delete'],
+    [
+      '/v1/runtime/import',
+      '/v1/runtime/keys',
+      '/v1/runtime/keys/remove',
+      '/api/pull',
+      '/api/copy',
+      '/api/create',
+      '/api/delete',
+    ],
   );
   assert.ok(CONTROL.every(({ scope }) => scope === 'admin'));
   assert.equal(

@@ -282,10 +282,21 @@ function ordinaryWorld(): World {
   };
 }
 
-const FACTS: Pick<Services, 'models' | 'providers' | 'slots' | 'defaultsOf'> = {
+const FACTS: Pick<Services, 'models' | 'providers' | 'slots' | 'defaultsOf' | 'work'> = {
   models: () => Promise.resolve([TINY]),
   providers: () => [LOCAL],
   slots: 4,
+  work: {
+    quantize: async function* () {
+      yield { type: 'quantized', model: TINY };
+    },
+    verify: async function* () {
+      yield { type: 'finished', verified: 1, damaged: [], leftovers: null };
+    },
+    import: async function* () {
+      yield { type: 'finished', dry_run: true, folders: [], models: [], refused: [] };
+    },
+  },
   defaultsOf: () => Promise.resolve({ chat_template: '{{ messages }}', sampling: { top_k: 20 } }),
 };
 

@@ -167,6 +167,8 @@ export const PRESETS = {
     contextLength: 131_072,
   },
   'tiny-qwen2': tinyQwen2,
+  /** Calls tools, with a context that coding agents need: for the recording of the first hour. */
+  'demo-coder': { ...tinyQwen2, name: 'svc demo-coder (random weights)', contextLength: 65_536 },
   /** With positions in three dimensions (M-RoPE), as in models that see. */
   'tiny-qwen2vl': { ...tinyQwen2, name: 'svc tiny-qwen2vl (random weights)', architecture: 'qwen2vl' },
   /** Its template opens the reasoning, and can leave it out. */

@@ -10,7 +10,7 @@ import { checkAdapter } from '../../src/models/gguf/adapter-file.ts';
 import { VALUE_TYPE } from '../../src/models/gguf/ggml-types.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { ModelStore } from '../../src/models/store/store.ts';
-import type { VerifyEvent } from '../../src/models/store/verify.ts';
+import type { VerifyEvent } from '../../src/protocol/model/verify.ts';
 import { rejection } from '../support/errors.ts';
 import { entry, gguf, LLAMA, tensor, textEntry, u32 } from './raw-gguf.ts';
 

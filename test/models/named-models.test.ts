@@ -20,7 +20,7 @@ const test = suite<Context>('named models');
 
 test.before.each(async (context) => {
   context.dir = await mkdtemp(join(tmpdir(), 'svc-names-'));
-  context.store = new ModelStore({ dir: context.dir, builtinPath: builtinModelPath(), reserved: ['Mario'] });
+  context.store = new ModelStore({ dir: context.dir, builtinPath: builtinModelPath(), reserved: () => ['Mario'] });
   context.named = (names) => new NamedModels({ store: context.store, names });
   await context.store.add(modelPath('tiny-llama'), { name: 'Tiny' });
 });

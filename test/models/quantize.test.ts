@@ -9,9 +9,10 @@ import { quantizeFile } from '../../src/engine/quantize-file.ts';
 import { tryModel } from '../../src/engine/try-model.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { inspectGguf, readGgufHeader } from '../../src/models/gguf/gguf.ts';
-import { quantizeModel, QUANTIZE_TYPES, type QuantizeEvent, type Quantizer } from '../../src/models/store/quantize.ts';
+import { quantizeModel, QUANTIZE_TYPES, type Quantizer } from '../../src/models/store/quantize.ts';
 import { ModelStore } from '../../src/models/store/store.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
+import { COMMON_TYPES, type QuantizeEvent } from '../../src/protocol/model/quantize.ts';
 import type { ModelRecord } from '../../src/protocol/records.ts';
 import { rejection } from '../support/errors.ts';
 import { splitGguf } from '../support/split-gguf.ts';
@@ -27,7 +28,7 @@ interface Asked {
   readonly type: string;
   readonly model?: string;
   readonly name?: string;
-  readonly allowRequantize?: boolean;
+  readonly allow_requantize?: boolean;
 }
 
 const test = suite<{
@@ -42,10 +43,10 @@ test.before.each(async (context) => {
   context.dir = await mkdtemp(join(tmpdir(), 'svc-quantize-'));
   context.store = new ModelStore({ dir: join(context.dir, 'models'), builtinPath: builtinModelPath() });
   context.events = [];
-  context.quantize = ({ allowRequantize = false, ...asked }, quantizer = quantizeFile, signal = NEVER) =>
+  context.quantize = (asked, quantizer = quantizeFile, signal = NEVER) =>
     quantizeModel(
       context.store,
-      { model: `file:${F16}`, allowRequantize, ...asked },
+      { model: `file:${F16}`, ...asked },
       quantizer,
       (event) => context.events.push(event),
       signal,
@@ -110,9 +111,13 @@ test('a model that is quantised already needs explicit consent; its own type is 
     /quantised already \(Q4_0\)/,
   );
   assert.match(refused.hint ?? '', /--allow-requantize/);
-  await rejection(() => quantize({ model, type: 'Q4_0', allowRequantize: true }), 'INVALID_REQUEST', /is Q4_0 already/);
+  await rejection(
+    () => quantize({ model, type: 'Q4_0', allow_requantize: true }),
+    'INVALID_REQUEST',
+    /is Q4_0 already/,
+  );
   assert.equal(await blobs(), []);
-  const made = await quantize({ model, type: 'Q8_0', allowRequantize: true });
+  const made = await quantize({ model, type: 'Q8_0', allow_requantize: true });
   assert.is(made.id, 'tiny-qwen2-q8_0');
   await tryModel('made', made.path, LOAD_MS);
 });
@@ -128,6 +133,13 @@ test('an unknown type is refused with the list of types; types that need an impo
     /needs an importance matrix/,
   );
   assert.match(hint ?? '', /IQ4_XS/);
+});
+
+test('the types that a page offers can be made', () => {
+  assert.equal(
+    Object.keys(COMMON_TYPES).filter((type) => !QUANTIZE_TYPES.has(type)),
+    [],
+  );
 });
 
 test('types of every kind can be made', async ({ dir }) => {

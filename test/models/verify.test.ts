@@ -11,7 +11,7 @@ import { collectLeftovers, UNFINISHED_MS, UNREFERENCED_MS } from '../../src/mode
 import { RegistryFile } from '../../src/models/store/registry.ts';
 import { StorePaths } from '../../src/models/store/store-paths.ts';
 import { ModelStore } from '../../src/models/store/store.ts';
-import type { VerifyEvent, VerifyResult } from '../../src/models/store/verify.ts';
+import type { VerifyEvent, VerifyResult } from '../../src/protocol/model/verify.ts';
 import { rejection } from '../support/errors.ts';
 import { splitGguf } from '../support/split-gguf.ts';
 

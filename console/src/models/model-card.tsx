@@ -6,10 +6,14 @@ import type { LoadedModel, ModelRecord } from '../../../src/protocol/records.ts'
 import { ApiError } from '../api/api-error.ts';
 import { ask } from '../api/request.ts';
 import { configure, current, startNew } from '../chat/conversations.ts';
+import { progressLine, progressValue } from '../parts/byte-figures.ts';
 import { bytes, count, factLine, short } from '../parts/format.ts';
 import { Problem } from '../parts/problem.tsx';
 import { show } from '../state/view.ts';
 import { load, loading, unload } from './load.ts';
+import { QuantizeForm } from './quantize-form.tsx';
+import { WorkProgress } from './work-progress.tsx';
+import { verify, works } from './works.ts';
 
 interface Props {
   readonly model: ModelRecord;
@@ -21,7 +25,7 @@ export function ModelCard({ model, onChange }: Props): JSX.Element {
   const [error, setError] = useState<ApiError | null>(null);
   const [isBusy, setBusy] = useState(false);
   const { id, state } = model;
-  const fraction = loading.value.get(id);
+  const figures = loading.value.get(id);
   const act = async (work: () => Promise<unknown>): Promise<void> => {
     setBusy(true);
     setError(null);
@@ -44,7 +48,13 @@ export function ModelCard({ model, onChange }: Props): JSX.Element {
       </div>
       <p class="muted figures">{described(model)}</p>
       {model.loaded !== null && <p class="figures">{loadedAs(model.loaded)}</p>}
-      {fraction !== undefined && <progress aria-label={`Loading ${id}`} max={1} value={fraction} />}
+      {figures !== undefined && <progress aria-label={`Loading ${id}`} {...progressValue(figures)} />}
+      {figures !== undefined && figures.totalBytes > 0 && <p class="muted figures">{progressLine(figures)}</p>}
+      {works.value
+        .filter((work) => work.model === id)
+        .map((work) => (
+          <WorkProgress key={work.title} work={work} />
+        ))}
       {error !== null && <Problem error={error} />}
       <div class="row actions">
         <Actions model={model} isBusy={isBusy} act={(work) => void act(work)} />
@@ -59,7 +69,8 @@ interface ActionsProps {
   act(work: () => Promise<unknown>): void;
 }
 
-function Actions({ model: { id, state, default: isDefault, builtin, from }, isBusy, act }: ActionsProps): JSX.Element {
+function Actions({ model, isBusy, act }: ActionsProps): JSX.Element {
+  const { id, state, default: isDefault, builtin, from } = model;
   const [isSure, setSure] = useState(false);
   const body = { model: id };
   const chat = (): void => {
@@ -81,6 +92,7 @@ function Actions({ model: { id, state, default: isDefault, builtin, from }, isBu
           Load
         </button>
       )}
+      {from === undefined && <WorkButtons model={model} />}
       {!isDefault && (
         <button
           type="button"
@@ -104,6 +116,30 @@ function Actions({ model: { id, state, default: isDefault, builtin, from }, isBu
           {isSure ? 'Really remove' : 'Remove'}
         </button>
       )}
+    </>
+  );
+}
+
+/** Long work on an installed model. */
+function WorkButtons({ model }: { readonly model: ModelRecord }): JSX.Element {
+  const [isAsking, setAsking] = useState(false);
+  const { id } = model;
+  const isBusy = works.value.some((work) => work.model === id && work.state === 'running');
+  return (
+    <>
+      <button
+        type="button"
+        class="quiet"
+        disabled={isBusy || model.state === 'failed'}
+        aria-label={`Quantize ${id}…`}
+        onClick={() => setAsking(true)}
+      >
+        Quantize…
+      </button>
+      <button type="button" class="quiet" disabled={isBusy} aria-label={`Verify ${id}`} onClick={() => void verify(id)}>
+        Verify
+      </button>
+      {isAsking && <QuantizeForm model={model} onClose={() => setAsking(false)} />}
     </>
   );
 }

@@ -7,27 +7,32 @@ import { Problem } from '../parts/problem.tsx';
 import { useAnswer } from '../parts/use-answer.ts';
 import { health } from '../state/connection.ts';
 import { CatalogueList } from './catalogue-list.tsx';
+import { ImportForm } from './import-form.tsx';
+import { installedChanges } from './installed.ts';
 import { ModelCard } from './model-card.tsx';
 import { PullList } from './pull-list.tsx';
-import { pull, pulled } from './pulls.ts';
+import { pull } from './pulls.ts';
+import { WorkProgress } from './work-progress.tsx';
+import { works } from './works.ts';
 
 export function ModelsView(): JSX.Element {
   const installed = useAnswer<{ readonly models: readonly ModelRecord[] }>(HTTP_ROUTES.runtimeModels);
   const catalogue = useAnswer<{ readonly models: readonly CatalogueModel[] }>(HTTP_ROUTES.runtimeCatalogue);
   // Also loads, unloads and crashes that this page has not caused.
   const states = (health.value?.models ?? []).map(({ id, state, pid }) => `${id} ${state} ${String(pid)}`).join('\n');
-  const pullsDone = pulled.value;
+  const changes = installedChanges.value;
   const refresh = async (): Promise<void> => {
     await Promise.all([installed.refresh(), catalogue.refresh()]);
   };
   useEffect(() => void installed.refresh(), [states]);
-  useEffect(() => void refresh(), [pullsDone]);
+  useEffect(() => void refresh(), [changes]);
 
   return (
     <div class="page">
-      <h1>Models</h1>
+      <Head />
       <PullForm />
       <PullList />
+      <Imports />
       <h2>Installed</h2>
       {installed.error !== null && <Problem error={installed.error} />}
       <ul class="cards">
@@ -39,6 +44,33 @@ export function ModelsView(): JSX.Element {
       {catalogue.error !== null && <Problem error={catalogue.error} />}
       {catalogue.answer !== null && <CatalogueList models={catalogue.answer.models} />}
     </div>
+  );
+}
+
+function Head(): JSX.Element {
+  const [isImporting, setImporting] = useState(false);
+  return (
+    <div class="row spread">
+      <h1>Models</h1>
+      <button type="button" onClick={() => setImporting(true)}>
+        Import…
+      </button>
+      {isImporting && <ImportForm onClose={() => setImporting(false)} />}
+    </div>
+  );
+}
+
+function Imports(): JSX.Element | null {
+  const imports = works.value.filter(({ model }) => model === null);
+  if (imports.length === 0) return null;
+  return (
+    <ul class="cards pulls" aria-label="Imports">
+      {imports.map((work) => (
+        <li key={work.title} class="card">
+          <WorkProgress work={work} />
+        </li>
+      ))}
+    </ul>
   );
 }
 

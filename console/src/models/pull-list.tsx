@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
-import { bytes, duration, NONE } from '../parts/format.ts';
+import { amountOf, progressLine, progressValue } from '../parts/byte-figures.ts';
 import { Problem } from '../parts/problem.tsx';
-import { dismiss, pull, pulls, stopPull, timeLeftMs, type Pull } from './pulls.ts';
+import { dismiss, pull, pulls, stopPull, type Pull } from './pulls.ts';
 
 export function PullList(): JSX.Element | null {
   if (pulls.value.length === 0) return null;
@@ -17,9 +17,8 @@ export function PullList(): JSX.Element | null {
 }
 
 function PullCard({ pulling }: { readonly pulling: Pull }): JSX.Element {
-  const { model, state, doneBytes, totalBytes, error } = pulling;
+  const { model, state, error } = pulling;
   const isRunning = state === 'resolving' || state === 'running' || state === 'waiting';
-  const share = totalBytes === 0 ? 0 : doneBytes / totalBytes;
   return (
     <>
       <div class="card-head">
@@ -41,9 +40,7 @@ function PullCard({ pulling }: { readonly pulling: Pull }): JSX.Element {
           </span>
         )}
       </div>
-      {isRunning && (
-        <progress aria-label={`Pull of ${model}`} max={1} {...(totalBytes === 0 ? {} : { value: share })} />
-      )}
+      {isRunning && <progress aria-label={`Pull of ${model}`} {...progressValue(pulling)} />}
       <p class="muted figures">{described(pulling)}</p>
       {error !== null && <Problem error={error} />}
     </>
@@ -51,17 +48,15 @@ function PullCard({ pulling }: { readonly pulling: Pull }): JSX.Element {
 }
 
 function described(pulling: Pull): string {
-  const { state, doneBytes, totalBytes, bytesPerSecond, reason } = pulling;
-  const amount = `${bytes(doneBytes)} of ${bytes(totalBytes)}`;
+  const { state, totalBytes, reason } = pulling;
+  const amount = amountOf(pulling);
   switch (state) {
     case 'resolving':
       return 'Asking the hub…';
     case 'waiting':
       return `${amount} · waits: ${reason}`;
-    case 'running': {
-      const left = timeLeftMs(pulling);
-      return `${amount} · ${bytesPerSecond === null ? NONE : `${bytes(bytesPerSecond)}/s`} · ${left === null ? NONE : `${duration(left)} left`}`;
-    }
+    case 'running':
+      return progressLine(pulling);
     case 'done':
       return 'Installed';
     case 'stopped':

@@ -5,23 +5,19 @@ import { ApiError } from '../api/api-error.ts';
 import { askLines } from '../api/request.ts';
 import { readModels } from '../chat/models.ts';
 import { announce } from '../parts/announcer.tsx';
+import { byteFigures, NO_BYTES, type ByteFigures } from '../parts/byte-figures.ts';
+import { installedChanges } from './installed.ts';
 
-export interface Pull {
+export interface Pull extends ByteFigures {
   /** As the user typed it. */
   readonly model: string;
   readonly state: 'resolving' | 'running' | 'waiting' | 'done' | 'failed' | 'stopped';
-  readonly doneBytes: number;
-  /** 0: not known yet. */
-  readonly totalBytes: number;
-  readonly bytesPerSecond: number | null;
   /** Why the pull waits; empty if it does not. */
   readonly reason: string;
   readonly error: ApiError | null;
 }
 
 export const pulls = signal<readonly Pull[]>([]);
-/** Grows when a pull has ended well: lists of models are then out of date. */
-export const pulled = signal(0);
 
 const running = new Map<string, AbortController>();
 
@@ -30,15 +26,7 @@ export async function pull(model: string): Promise<void> {
   if (running.has(model)) return;
   const controller = new AbortController();
   running.set(model, controller);
-  const start: Pull = {
-    model,
-    state: 'resolving',
-    doneBytes: 0,
-    totalBytes: 0,
-    bytesPerSecond: null,
-    reason: '',
-    error: null,
-  };
+  const start: Pull = { model, state: 'resolving', ...NO_BYTES, reason: '', error: null };
   pulls.value = [...pulls.value.filter((each) => each.model !== model), start];
   try {
     const { signal } = controller;
@@ -46,7 +34,7 @@ export async function pull(model: string): Promise<void> {
       change(model, after(event));
     if (find(model)?.state !== 'done') throw ApiError.cutOff();
     announce(`${model} is installed`);
-    pulled.value += 1;
+    installedChanges.value += 1;
     await readModels();
   } catch (thrown) {
     const error = ApiError.from(thrown);
@@ -66,21 +54,12 @@ export function dismiss(model: string): void {
   pulls.value = pulls.value.filter((each) => each.model !== model);
 }
 
-/** Milliseconds until it is done, at the rate of the last seconds; null: not known. */
-export function timeLeftMs({ doneBytes, totalBytes, bytesPerSecond }: Pull): number | null {
-  if (totalBytes === 0 || bytesPerSecond === null || bytesPerSecond <= 0) return null;
-  return ((totalBytes - doneBytes) / bytesPerSecond) * 1000;
-}
-
 function after(event: Exclude<PullEvent, { type: 'error' }>): Partial<Pull> {
   switch (event.type) {
     case 'resolved':
       return { state: 'running', doneBytes: event.present_bytes, totalBytes: event.total_bytes };
-    case 'progress': {
-      const { done_bytes, total_bytes, bytes_per_second } = event;
-      const figures = { doneBytes: done_bytes, totalBytes: total_bytes, bytesPerSecond: bytes_per_second };
-      return { state: 'running', reason: '', ...figures };
-    }
+    case 'progress':
+      return { state: 'running', reason: '', ...byteFigures(event) };
     case 'waiting':
       return { state: 'waiting', reason: event.reason, bytesPerSecond: null };
     case 'pulled':

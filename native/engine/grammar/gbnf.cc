@@ -290,7 +290,8 @@ class Parser {
     for (std::size_t i = 1; i < length; ++i) {
       code_point = code_point << 6U | (static_cast<unsigned char>(Peek(i)) & 0x3FU);
     }
-    if (first == 0 || (first >= 0x80 && first < 0xC2) || at_ + length > text_.size()) {
+    if (first == 0 || code_point > kMaxCodePoint ||
+        Utf8Of(code_point) != text_.substr(at_, length)) {
       Fail("invalid UTF-8 or a null character");
     }
     at_ += length;

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "engine/base/xxhash64.h"
-#include "engine/cache/model_fingerprint.h"
 #include "folder.h"
 #include "prefix_files.h"
 
@@ -161,36 +160,6 @@ TEST(AWriteThatIsGivenUpLeavesNothing) {
   EXPECT(!WritePrefixFile(folder.path() / "x.prefix", kSeal, head, StateOf(head), abandon));
   EXPECT(!WritePrefixFile(folder.path() / "no" / "x.prefix", kSeal, head, StateOf(head), kNever));
   EXPECT_EQ(folder.Files().size(), 0U);
-}
-
-TEST(AFingerprintIsOfTheFileAndTheVersion) {
-  const Folder folder;
-  const std::string path = folder.path() / "model";
-  const auto at = fs::file_time_type::clock::now();
-  const auto put = [&](const std::string& bytes) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-    fs::last_write_time(path, at);
-  };
-  const std::string bytes(3'000'000, 'm');
-  put(bytes);
-  const Fingerprint first = FingerprintOf(path, "1");
-  EXPECT_EQ(FingerprintOf(path, "1"), first);
-  EXPECT(FingerprintOf(path, "2") != first);
-  for (const std::size_t changed : {std::size_t{0}, bytes.size() - 1}) {
-    std::string other = bytes;
-    other[changed] = 'x';
-    put(other);
-    EXPECT(FingerprintOf(path, "1") != first);
-  }
-  put(bytes + "m");
-  EXPECT(FingerprintOf(path, "1") != first);
-  put(bytes);
-  fs::last_write_time(path, at - std::chrono::seconds(1));
-  EXPECT(FingerprintOf(path, "1") != first);
-  for (const char* small : {"", "ab", "ac"}) {
-    put(small);
-    EXPECT(FingerprintOf(path, "1") != first);
-  }
 }
 
 }  // namespace

@@ -1,9 +1,6 @@
 #include "engine/llama/devices.h"
 
-#include <mutex>
-
 #include "engine/engine.h"
-#include "engine/llama/cpu_threads.h"
 #include "ggml-backend-impl.h"
 #include "models.h"
 #include "test.h"
@@ -47,33 +44,6 @@ TEST(EveryDeviceMultipliesRightly) {
     std::printf("     %.1f GFLOP/s\n", gflops.value());
   }
   EXPECT_EQ(MeasureDevice(count).status().code(), StatusCode::kInvalidRequest);
-}
-
-TEST(ThereAreThreadsAndFewForSmallModels) {
-  EXPECT(DefaultThreads() >= 1 && DefaultThreads() <= 1024);
-  EXPECT_EQ(DefaultThreads(0), 1);
-  EXPECT_EQ(DefaultThreads(5 << 20), 1);
-  EXPECT_EQ(DefaultThreads(33 << 20), std::min(DefaultThreads(), 2));
-  EXPECT_EQ(DefaultThreads(std::uint64_t{1} << 40), DefaultThreads());
-}
-
-TEST(LogLinesComeWhole) {
-  struct Log {
-    std::mutex mutex;
-    std::vector<std::string> lines;
-  } log;
-  SetLogSink([&](const char* level, const char* text) {
-    const std::lock_guard lock(log.mutex);
-    const std::string name = level;
-    EXPECT(name == "debug" || name == "info" || name == "warn" || name == "error");
-    log.lines.emplace_back(text);
-  });
-  EXPECT(LoadBackends(SVC_TEST_MODULES).ok());
-  EXPECT(LlamaModel::Load({.path = test::TinyModels()[0]}).ok());
-  SetLogSink(nullptr);
-  EXPECT(log.lines.size() > 10);
-  for (const std::string& line : log.lines)
-    EXPECT(line.find('\n') == std::string::npos && !line.empty());
 }
 
 // Must be the last test: it registers a device that cannot compute and cannot be removed.

@@ -143,6 +143,78 @@ TEST(DamagedPicturesAreRefused) {
   EXPECT_EQ(rows.Of(1, 14), 11);
 }
 
+TEST(PositionsBehindAPicture) {
+  MediaRows picture = Picture(4, 12, 4);
+  RowPositions positions;
+  EXPECT_EQ(positions.Of(0, 7), 7);
+  EXPECT_EQ(positions.Next(0, 3), 4U);
+  positions.Computed(0, picture, 10);
+  EXPECT_EQ(positions.Of(0, 3), 3);
+  EXPECT_EQ(positions.Of(0, 9), 4);
+  EXPECT_EQ(positions.Next(0, 4), 10U);  // a part of the picture
+  positions.Computed(0, picture, 16);
+  EXPECT_EQ(positions.Next(0, 4), 16U);
+  EXPECT_EQ(positions.Of(0, 16), 8);
+  EXPECT_EQ(positions.Next(0, 8), 17U);
+  EXPECT_EQ(positions.Of(1, 16), 16);
+  // A second one.
+  picture.begin = 20;
+  positions.Computed(0, picture, 32);
+  EXPECT_EQ(positions.Of(0, 20), 12);
+  EXPECT_EQ(positions.Of(0, 32), 16);
+  positions.Cut(0, 11);
+  EXPECT_EQ(positions.Next(0, 11), 20U);
+  EXPECT_EQ(positions.Of(0, 32), 24);
+  positions.Cut(0, -1);
+  EXPECT_EQ(positions.Of(0, 32), 32);
+  // One line of rows takes as many positions as it has rows, but they are all at the first one.
+  positions.Computed(0, Picture(4, 5, 5), 7);
+  EXPECT_EQ(positions.Next(0, 4), 7U);
+  positions.Computed(0, Picture(4, 5, 5), 9);
+  EXPECT_EQ(positions.Next(0, 4), 9U);
+  EXPECT_EQ(positions.Of(0, 9), 9);
+}
+
+TEST(PositionsOfASharedText) {
+  RowPositions positions;
+  positions.Computed(0, Picture(4, 12, 4), 16);
+  positions.Computed(0, Picture(20, 9, 3), 29);
+  positions.Share(0, 1, 20);
+  EXPECT_EQ(positions.Of(1, 20), 12);
+  EXPECT_EQ(positions.Of(1, 40), 32);
+  positions.Share(0, 1, 40);
+  EXPECT_EQ(positions.Of(1, 40), positions.Of(0, 40));
+  // Another sequence may have the end of the text before its beginning.
+  positions.Share(0, 2, 40);
+  positions.Share(0, 2, 20);
+  EXPECT_EQ(positions.Of(2, 40), positions.Of(0, 40));
+  // Text is cut off behind the second picture.
+  positions.Cut(2, 14);
+  EXPECT_EQ(positions.Next(2, 14), 29U);
+}
+
+TEST(PositionsThatWereSaved) {
+  RowPositions positions;
+  positions.Computed(0, Picture(4, 12, 4), 16);
+  positions.Computed(0, Picture(20, 9, 3), 23);
+  std::vector<std::uint8_t> saved(positions.SizeOf(0, 40));
+  positions.Save(0, 40, saved);
+  EXPECT_EQ(positions.SizeOf(0, 20) * 2, saved.size());
+  EXPECT_EQ(positions.SizeOf(5, 40), 0U);
+  EXPECT(positions.Load(1, saved, 20));
+  EXPECT_EQ(positions.Next(1, 11), 20U);
+  EXPECT(positions.Load(2, saved, 40));
+  EXPECT_EQ(positions.Next(2, 12), 23U);  // three rows of the second picture
+  // Damaged ones.
+  EXPECT(!positions.Load(3, std::span(saved).first(saved.size() - 1), 40));
+  for (std::size_t at = 3; at < saved.size(); at += 4) {
+    std::vector<std::uint8_t> bad = saved;
+    bad[at] = 0xFF;
+    EXPECT(!positions.Load(3, bad, 40));
+  }
+  EXPECT_EQ(positions.Of(3, 40), 40);
+}
+
 }  // namespace
 }  // namespace svc
 

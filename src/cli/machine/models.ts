@@ -11,7 +11,7 @@ import { builtinModelPath } from '../../models/store/builtin.ts';
 import { NamedModels } from '../../models/store/named-models.ts';
 import { ModelStore } from '../../models/store/store.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type { ModelNames } from '../../protocol/model/settings.ts';
+import { furtherNames, type ModelNames } from '../../protocol/model/settings.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import { modelName } from './model-name.ts';
 
@@ -21,12 +21,11 @@ export function storeDirectory(): string {
 }
 
 export function openStore(): ModelStore {
-  const reserved = Object.entries(configuredNames()).flatMap(([name, { from }]) => (from === undefined ? [] : [name]));
-  return storeIn(storeDirectory(), resolvePaths(), reserved);
+  return storeIn(storeDirectory(), resolvePaths(), () => furtherNames(configuredNames()));
 }
 
-/** `reserved`: names that the config gives to models, for which no further model may be added. */
-export function storeIn(dir: string, paths: Paths, reserved: readonly string[] = []): ModelStore {
+/** `reserved`: returns names that the config gives to models, for which no further model may be added. */
+export function storeIn(dir: string, paths: Paths, reserved: () => readonly string[] = () => []): ModelStore {
   const tried = { path: capabilitiesFile(paths), version: ENGINE_VERSION };
   return new ModelStore({ dir, builtinPath: builtinModelPath(), tried, reserved });
 }

@@ -32,6 +32,21 @@ const PullSchema = v.object({
   ),
 });
 
+const QuantizeSchema = v.object({
+  ...ModelSchema.entries,
+  type: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength)),
+  name: v.exactOptional(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength))),
+  allow_requantize: v.exactOptional(v.boolean()),
+});
+/** Models of an import, and characters of their sources. */
+const MOST_IMPORTED = 1000;
+const LONGEST_SOURCE = 4096;
+const ImportSchema = v.object({
+  models: v.exactOptional(
+    v.pipe(v.array(v.pipe(v.string(), v.maxLength(LONGEST_SOURCE))), v.minLength(1), v.maxLength(MOST_IMPORTED)),
+  ),
+});
+
 export function status({ services, reply }: Exchange): void {
   reply.json(200, services.status());
 }
@@ -58,6 +73,23 @@ export async function pull(exchange: Exchange): Promise<void> {
   await streamLines(exchange, exchange.services.pull(request, exchange.signal, 'svc'));
 }
 
+export async function quantize(exchange: Exchange): Promise<void> {
+  const { model, ...wishes } = parse(QuantizeSchema, presentFields(await readJson(exchange)));
+  const request = { model: await installedOf(exchange, model), ...wishes };
+  await streamLines(exchange, exchange.services.work.quantize(request, exchange.signal));
+}
+
+export async function verify(exchange: Exchange): Promise<void> {
+  const { model } = parse(ModelSchema, presentFields(await readJson(exchange)));
+  const id = await installedOf(exchange, model);
+  await streamLines(exchange, exchange.services.work.verify(id, exchange.signal));
+}
+
+export async function importModels(exchange: Exchange): Promise<void> {
+  const wishes = parse(ImportSchema, presentFields(await readJson(exchange)));
+  await streamLines(exchange, exchange.services.work.import(wishes, exchange.signal));
+}
+
 export async function remove(exchange: Exchange): Promise<void> {
   const { model } = parse(ModelSchema, presentFields(await readJson(exchange)));
   await exchange.services.shelf.remove(await recordOf(exchange, model));
@@ -78,6 +110,12 @@ export async function catalogue({ services, reply }: Exchange): Promise<void> {
 /** The name for the engines: on the control socket as typed, which may be a file. Throws MODEL_NOT_FOUND. */
 async function idOf(exchange: Exchange, model: string): Promise<string> {
   return isLocalUser(exchange) ? model : (await recordOf(exchange, model)).id;
+}
+
+/** Id of the installed model, also of one that the config gives a further name. Throws MODEL_NOT_FOUND. */
+async function installedOf(exchange: Exchange, model: string): Promise<string> {
+  const { id, from = id } = await recordOf(exchange, model);
+  return from;
 }
 
 function isLocalUser({ caller }: Exchange): boolean {

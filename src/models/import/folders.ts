@@ -1,6 +1,6 @@
 /** Where other programs keep their models. */
 import path from 'node:path';
-import type { Program } from './found.ts';
+import type { Program } from '../../protocol/model/import.ts';
 
 export interface Surroundings {
   readonly platform: NodeJS.Platform;

@@ -1,8 +1,6 @@
 /** What a scan of another program's store finds. Nothing in such a store is trusted, and nothing in it is written. */
+import type { Refused } from '../../protocol/model/import.ts';
 import type { ModelSettings } from '../../protocol/model/settings.ts';
-
-export const PROGRAMS = ['ollama', 'lmstudio', 'hf'] as const;
-export type Program = (typeof PROGRAMS)[number];
 
 export interface FoundModel {
   /** Proposed id; it may be taken. */
@@ -19,12 +17,6 @@ export interface FoundModel {
   readonly notes: readonly string[];
   /** The store, without links. */
   readonly root: string;
-}
-
-/** A file that cannot be used, and why; `reason` is a predicate or a sentence after the path. */
-export interface Refused {
-  readonly path: string;
-  readonly reason: string;
 }
 
 export interface Scan {

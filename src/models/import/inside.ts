@@ -4,7 +4,7 @@ import { readdir, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { openToRead } from '../../files/open-file.ts';
 import { whyOf } from '../../files/why.ts';
-import type { Refused } from './found.ts';
+import type { Refused } from '../../protocol/model/import.ts';
 
 export const MOST_ENTRIES = 20_000;
 

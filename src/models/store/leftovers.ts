@@ -8,18 +8,9 @@
  */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import type { Leftover, Leftovers } from '../../protocol/model/verify.ts';
 import { besidesOf, type Registry } from './registry.ts';
 import type { StorePaths } from './store-paths.ts';
-
-export interface Leftovers {
-  readonly removed: readonly Leftover[];
-  readonly freed_bytes: number;
-  readonly kept: readonly (Leftover & { readonly removed_after: string })[];
-}
-interface Leftover {
-  readonly path: string;
-  readonly size_bytes: number;
-}
 
 export const UNFINISHED_MS = 86_400_000;
 export const UNREFERENCED_MS = 7 * 86_400_000;

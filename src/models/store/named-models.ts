@@ -28,6 +28,11 @@ export class NamedModels {
     this.#names = names;
   }
 
+  /** Names of the config. */
+  get names(): ModelNames {
+    return this.#names;
+  }
+
   /** Replaces the names, from the next call on. */
   setNames(names: ModelNames): void {
     this.#names = names;

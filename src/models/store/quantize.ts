@@ -8,8 +8,8 @@
  */
 import { open, rm, stat } from 'node:fs/promises';
 import { SvcError } from '../../protocol/errors.ts';
+import type { QuantizeEvent, QuantizeWishes } from '../../protocol/model/quantize.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
-import type { BytesDone } from '../../protocol/routes.ts';
 import { suggest } from '../../protocol/suggest.ts';
 import type { FetchedFile } from './adopted.ts';
 import { digestOf } from './digest.ts';
@@ -21,31 +21,6 @@ import { modelIdFor } from './model-id.ts';
 import { filesOfModel } from '../gguf/parts.ts';
 import { progressReport } from '../../files/rate.ts';
 import type { ModelStore } from './store.ts';
-
-export interface QuantizeRequest {
-  /** Name of the model, as for ModelStore.find. */
-  readonly model: string;
-  /** Name of the type, in upper or lower case. */
-  readonly type: string;
-  /** Id of the new model. Absent: made from the source's id and the type. */
-  readonly name?: string;
-  /** Allows a source whose weights are quantised already. */
-  readonly allowRequantize: boolean;
-}
-
-export type QuantizeEvent =
-  | {
-      readonly type: 'planned';
-      readonly model: string;
-      readonly source: string;
-      readonly quantization: string;
-      readonly source_bytes: number;
-      /** Size of the new file. */
-      readonly expected_bytes: number;
-    }
-  /** Bytes of the source's weights; with stage `checking`, when the digest is computed, of the new file. */
-  | ({ readonly type: 'progress'; readonly stage: 'quantizing' | 'checking' } & BytesDone)
-  | { readonly type: 'quantized'; readonly model: ModelRecord };
 
 /** Resolves with the bytes of the new weights. If aborted, rejects with `signal.reason` once writing has ended. */
 export type Quantizer = (options: {
@@ -71,29 +46,30 @@ export const QUANTIZE_TYPES: ReadonlyMap<string, number> = new Map(
 );
 
 /**
- * Quantises a model; returns the new model's record. Aborting leaves no file behind.
+ * Quantises a model, named as for ModelStore.find; returns the new model's record. Aborting leaves no file behind.
  * @throws SvcError INVALID_REQUEST, MODEL_NOT_FOUND, MODEL_INVALID, CANNOT_WRITE, as `quantizer`; `signal.reason`
  */
 export async function quantizeModel(
   store: ModelStore,
-  request: QuantizeRequest,
+  request: QuantizeWishes,
   quantizer: Quantizer,
   emit: (event: QuantizeEvent) => void,
   signal: AbortSignal,
 ): Promise<ModelRecord> {
+  const { allow_requantize: isAllowed = false } = request;
   const type = typeNamed(request.type);
   const source = await store.find(request.model);
   const id = request.name ?? nameFor(source, type.name);
   await store.checkName(id);
   const tensors = await tensorsOf(source.path);
-  checkSource(source, tensors, type.name, request.allowRequantize);
+  checkSource(source, tensors, type.name, isAllowed);
 
   const output = await store.unfinished();
   const options = {
     input: (await filesOfModel(source.path))[0] ?? source.path,
     output,
     file_type: type.number,
-    allow_requantize: request.allowRequantize,
+    allow_requantize: isAllowed,
     signal,
   };
   const sourceBytes = sum(tensors);
@@ -169,7 +145,10 @@ function checkSource(source: ModelRecord, tensors: readonly GgufTensor[], type: 
   throw new SvcError(
     'INVALID_REQUEST',
     `${source.id} is quantised already (${source.quantization ?? 'several types'}): ${type} would lose quality twice`,
-    { hint: 'use the original model in F16 or BF16, or allow it with --allow-requantize', param: 'model' },
+    {
+      hint: 'use the original model in F16 or BF16, or allow it: --allow-requantize, over HTTP allow_requantize',
+      param: 'model',
+    },
   );
 }
 

@@ -15,6 +15,7 @@ import { isAbsolute, resolve } from 'node:path';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
+import type { VerifyResult } from '../../protocol/model/verify.ts';
 import { triedFields, type TriedCapability, type ModelRecord } from '../../protocol/records.ts';
 import { Adapters } from './adapters.ts';
 import {
@@ -40,7 +41,7 @@ import { entryOf, factsOf, recordOf, unknownFile } from './record.ts';
 import { cannotWrite, RegistryFile, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
 import { StorePaths } from './store-paths.ts';
 import { keyOfFindings, TriedCapabilities, type TriedPlace } from './tried.ts';
-import { isDamaged, mendingOf, Verification, weightsOf, type VerifyEvent, type VerifyResult } from './verify.ts';
+import { isDamaged, mendingOf, Verification, weightsOf, type OnVerified } from './verify.ts';
 
 export interface ModelStoreOptions {
   /** Created when the first model is added. */
@@ -48,8 +49,8 @@ export interface ModelStoreOptions {
   readonly builtinPath: string;
   /** Where the findings of loads are kept; absent: in memory. */
   readonly tried?: TriedPlace;
-  /** Names that no model may be added by. */
-  readonly reserved?: readonly string[];
+  /** Returns the names that no model may be added by. */
+  reserved?(): readonly string[];
 }
 
 export interface AddOptions {
@@ -80,14 +81,14 @@ export class ModelStore {
   readonly #builtinPath: string;
   readonly #registry: RegistryFile;
   readonly #tried: TriedCapabilities;
-  readonly #reserved: readonly string[];
+  readonly #reserved: () => readonly string[];
   /** Summaries of files that the registry does not describe, so that not every request reads a vocabulary. */
   readonly #inspected = new Map<string, GgufSummary>();
   /** Digest of the built-in model's file, and the version of the file that it belongs to. */
   #builtinDigest: { readonly version: string; readonly digest: string } | undefined;
 
-  constructor({ dir, builtinPath, tried, reserved = [] }: ModelStoreOptions) {
-    this.#reserved = reserved.map((name) => name.toLowerCase());
+  constructor({ dir, builtinPath, tried, reserved = () => [] }: ModelStoreOptions) {
+    this.#reserved = reserved;
     this.#dir = dir;
     this.#paths = new StorePaths(dir);
     this.#builtinPath = builtinPath;
@@ -212,13 +213,13 @@ export class ModelStore {
   /**
    * Verifies the digests of the models (verify.ts).
    * @param name absent: all models; then leftovers in the store are deleted, too
-   * @throws SvcError MODEL_NOT_FOUND, CANNOT_WRITE; INVALID_REQUEST for a file that was not added
+   * @throws SvcError MODEL_NOT_FOUND, CANNOT_WRITE; INVALID_REQUEST for a file that was not added; `signal.reason`
    */
-  async verify(name: string | undefined, emit: (event: VerifyEvent) => void): Promise<VerifyResult> {
+  async verify(name: string | undefined, emit: OnVerified, signal?: AbortSignal): Promise<VerifyResult> {
     const registry = await this.#registry.read();
     const id = name === undefined ? undefined : this.#idOfAdded(name, registry);
     const chosen = id === undefined ? registry.models : registry.models.filter((entry) => entry.id === id);
-    const verification = new Verification({ registry: this.#registry, paths: this.#paths, emit });
+    const verification = new Verification({ registry: this.#registry, paths: this.#paths, emit, signal });
     await verification.verify(chosen);
     if (id === undefined || id === BUILTIN_ID) {
       const { record, failure } = await this.#lookAtBuiltin(registry);
@@ -231,7 +232,7 @@ export class ModelStore {
   async checkName(name: string): Promise<void> {
     checkModelId(name);
     checkFree(name, await this.#registry.read());
-    if (!this.#reserved.includes(name.toLowerCase())) return;
+    if (!this.#reserved().some((each) => each.toLowerCase() === name.toLowerCase())) return;
     throw new SvcError('INVALID_REQUEST', `the config gives the name ${name} to another model`, {
       hint: `choose another --name, or remove that one: svc model rm ${name}`,
       param: 'name',

@@ -12,45 +12,17 @@
  */
 import { stat } from 'node:fs/promises';
 import type { SvcError } from '../../protocol/errors.ts';
+import type { Problem, VerifyEvent, VerifyResult } from '../../protocol/model/verify.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
-import type { BytesDone } from '../../protocol/routes.ts';
 import { placesOf } from './adopted.ts';
 import { digestOf } from './digest.ts';
 import { modelFileError, type GgufSummary } from '../gguf/gguf.ts';
-import { collectLeftovers, type Leftovers } from './leftovers.ts';
+import { collectLeftovers } from './leftovers.ts';
 import { inspectParts } from '../gguf/gguf.ts';
 import { partsBeside } from '../gguf/part-names.ts';
 import { progressReport } from '../../files/rate.ts';
 import { besidesOf, type Registry, type RegistryEntry, type RegistryFile, type StoredFile } from './registry.ts';
 import type { StorePaths } from './store-paths.ts';
-
-export interface Problem {
-  readonly file: string;
-  readonly kind: 'missing' | 'unreadable' | 'size' | 'digest' | 'invalid';
-  /** The fault, as a predicate after the file's name. */
-  readonly message: string;
-}
-
-export type VerifyEvent =
-  | ({ readonly type: 'progress'; readonly model: string } & BytesDone)
-  | {
-      readonly type: 'verified';
-      readonly model: string;
-      readonly state: 'ok' | 'damaged';
-      readonly size_bytes: number;
-      readonly problems: readonly Problem[];
-      /** How to repair them; null: nothing to do. */
-      readonly hint: string | null;
-    };
-
-export interface VerifyResult {
-  readonly type: 'finished';
-  readonly verified: number;
-  /** Ids of damaged models. */
-  readonly damaged: readonly string[];
-  /** null: not all models were verified, or there is no store, so nothing was deleted. */
-  readonly leftovers: Leftovers | null;
-}
 
 /** By the scheme of the source of a model that lies outside the store. */
 const PROGRAMS: Readonly<Record<string, string>> = {
@@ -70,10 +42,14 @@ interface Finding {
   readonly version: string;
 }
 
+export type OnVerified = (event: VerifyEvent) => void;
+
 export interface VerificationOptions {
   readonly registry: RegistryFile;
   readonly paths: StorePaths;
-  readonly emit: (event: VerifyEvent) => void;
+  readonly emit: OnVerified;
+  /** Aborting ends the reading; nothing is written then. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export class Verification {
@@ -88,9 +64,9 @@ export class Verification {
     this.#options = options;
   }
 
-  /** Verifies the files of the models, each once; reports the progress over all files. */
+  /** Verifies the files of the models, each once; reports the progress over all files. @throws `signal.reason` */
   async verify(entries: readonly RegistryEntry[]): Promise<void> {
-    const { paths } = this.#options;
+    const { paths, signal } = this.#options;
     const files = new Map(entries.flatMap((entry) => filesOf(entry, paths)).map((file) => [file.path, file]));
     let model = '';
     let before = 0;
@@ -101,7 +77,13 @@ export class Verification {
       model = entry.id;
       for (const file of filesOf(entry, paths)) {
         if (this.#findings.has(file.path)) continue;
-        this.#findings.set(file.path, await lookAt(file, (done) => report(before + done)));
+        const finding = await lookAt(file, (done) => {
+          signal?.throwIfAborted();
+          report(before + done);
+        });
+        // An aborted file looks unreadable.
+        signal?.throwIfAborted();
+        this.#findings.set(file.path, finding);
         before += file.size_bytes;
       }
       await this.#judge(entry);

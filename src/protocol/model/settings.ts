@@ -117,6 +117,11 @@ export function nameIn(names: ModelNames, name: string): string | undefined {
   return Object.keys(names).find((each) => each.toLowerCase() === name.toLowerCase());
 }
 
+/** Names that are made from another model, so that no installed model may have them. */
+export function furtherNames(names: ModelNames): string[] {
+  return Object.entries(names).flatMap(([name, { from }]) => (from === undefined ? [] : [name]));
+}
+
 /** A name and the names that it is made from, the last of them made from an installed model. */
 export interface Chain {
   readonly names: readonly string[];

@@ -16,13 +16,16 @@ import { FakeHub, type BytesRequest } from '../../models/pull/fake-hub.ts';
 
 /** Repository of the hub: the built-in model under another name. */
 export const REPOSITORY = 'demo/nano-GGUF';
+/** Repository of the hub: a model for coding agents, with random weights. */
+export const CODER = 'demo/coder-GGUF';
+export const CODER_PRESET = 'demo-coder';
 const PACKAGES = join(root, 'build', 'packages');
 const HOME = '/home/you';
 const USER = '1000';
 /** Prints the exit status before the prompt, unless it is 0. */
 const PROMPT = '${?#0}$ ';
-/** The hub sends one piece in each interval, so that progress is seen. */
-const PIECE_BYTES = 96 * 1024;
+/** The hub sends a file in pieces, one in each interval, so that progress is seen. */
+const PIECES = 25;
 const INTERVAL_MS = 100;
 
 const SCRIPT = `
@@ -39,11 +42,13 @@ export interface Newcomer {
   remove(): Promise<void>;
 }
 
-/** REQUIRES: root, to mount; build/packages; free ports 7117 and 7118. */
+/** REQUIRES: root, to mount; build/packages; build/models/demo-coder.gguf; free ports 7117 and 7118. */
 export async function makeNewcomer(): Promise<Newcomer> {
   const registry = await startRegistry([PACKAGES, await fetchDependencies()]);
   const hub = await new FakeHub().start();
   hub.add(REPOSITORY, 'nano-Q8_0.gguf', await readFile(builtinModelPath()));
+  const coder = join(root, 'build', 'models', `${CODER_PRESET}.gguf`);
+  hub.add(CODER, 'coder-Q4_0.gguf', await readFile(coder));
   hub.onBytes = sendSlowly(hub);
   const folder = await mkdtemp(join(tmpdir(), 'svc-'));
   const you = join(folder, 'home', 'you');
@@ -96,8 +101,9 @@ function sendSlowly(hub: FakeHub) {
       'content-length': String(to - from),
       'content-range': `bytes ${from}-${to - 1}/${content.length}`,
     });
-    for (let at = from; at < to && !res.destroyed; at += PIECE_BYTES) {
-      await hub.write(res, content.subarray(at, Math.min(to, at + PIECE_BYTES)));
+    const bytes = Math.ceil(content.length / PIECES);
+    for (let at = from; at < to && !res.destroyed; at += bytes) {
+      await hub.write(res, content.subarray(at, Math.min(to, at + bytes)));
       await pause(INTERVAL_MS);
     }
     res.end();

@@ -16,10 +16,12 @@ import { noChroot } from '../../support/chroot.ts';
 import { NO_TERMINAL } from '../../support/terminal.ts';
 import { parseCast } from './cast.ts';
 import { play } from './film.ts';
+import { CODER_PRESET } from './newcomer.ts';
 import { pathOf, SIZES } from './recordings.ts';
 import { toSvg } from './svg.ts';
 
 const SESSION = join(import.meta.dirname, 'session.ts');
+const MAKE_MODEL = join(root, 'test', 'make-model', 'make-model.ts');
 const MOST_BYTES = 10_000_000;
 /** The session has a network of its own, in which the default ports are free. */
 const ALONE = ['--net', 'sh', '-ec', 'ip link set lo up; exec "$@"', 'sh'];
@@ -36,6 +38,7 @@ function check(text: string): void {
 const obstacle = NO_TERMINAL ?? noChroot();
 if (obstacle !== undefined) throw new Error(obstacle);
 await fetchDependencies();
+await promisify(execFile)(process.execPath, [...process.execArgv, MAKE_MODEL, CODER_PRESET]);
 for (const size of SIZES.filter((each) => each === (process.argv[2] ?? each))) {
   const command = [...ALONE, process.execPath, ...process.execArgv, SESSION, size];
   const { stdout: text } = await promisify(execFile)('unshare', command, { maxBuffer: MOST_BYTES });

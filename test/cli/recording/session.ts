@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { KEYS, Terminal } from '../../support/terminal.ts';
 import { formatCast, type Cast, type Output } from './cast.ts';
-import { makeNewcomer, REPOSITORY } from './newcomer.ts';
+import { CODER, makeNewcomer, REPOSITORY } from './newcomer.ts';
 
 const TITLE = 'The first hour with svc';
 const KEY_MS = 45;
@@ -23,6 +23,8 @@ const STEPS: readonly Step[] = [
   [`svc chat -m ${REPOSITORY}`, CHAT],
   ['what is a provider?', CHAT],
   ['/exit', SHELL],
+  [`svc pull hf:${CODER}`, SHELL],
+  ['svc launch copilot --print', SHELL],
   ['svc open', SHELL],
 ];
 

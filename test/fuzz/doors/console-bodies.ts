@@ -10,6 +10,13 @@ export const CONSOLE_BODIES: readonly Body[] = [
   },
   { path: HTTP_ROUTES.runtimeUnload, control: false, value: { model: 'tiny' } },
   { path: HTTP_ROUTES.runtimePull, control: false, value: { model: 'nothing', sha256: 'a' } },
+  {
+    path: HTTP_ROUTES.runtimeQuantize,
+    control: false,
+    value: { model: 'tiny', type: 'none', name: 'a', allow_requantize: true },
+  },
+  { path: HTTP_ROUTES.runtimeVerify, control: false, value: { model: 'tiny' } },
+  { path: HTTP_ROUTES.runtimeImport, control: false, value: { models: ['ollama:none'] } },
   { path: HTTP_ROUTES.runtimeRemove, control: false, value: { model: 'copy' } },
   { path: HTTP_ROUTES.runtimeDefault, control: false, value: { model: 'tiny' } },
   { path: HTTP_ROUTES.runtimeCancel, control: false, value: { id: 'a' } },

@@ -1,11 +1,9 @@
-// Hand-made values of templates: which are kept, when they are freed, their depth and their size.
+// Hand-made values of templates: which are kept, and when they are freed.
 #include "engine/llama/chat/value_keeper.h"
 
-#include <algorithm>
-#include <random>
 #include <thread>
+#include <vector>
 
-#include "engine/llama/chat/template_value.h"
 #include "test.h"
 
 namespace svc {
@@ -101,45 +99,6 @@ TEST(WhatNothingElseHoldsIsCollectedIfItIsToBe) {
     EXPECT(outer.expired() == collects && inner.expired() == collects);
     EXPECT_EQ(used->val_arr.size(), 1U);
   }
-}
-
-// Random values that share parts.
-TEST(DepthAndWeightAreThoseOfAllParts) {
-  std::mt19937 random(1);
-  const double own = Weigh(List({})).bytes;
-  for (int round = 0; round < 300; ++round) {
-    const ValueKeeper keeper(/*collects=*/false);
-    std::vector<value> made = {List({})};
-    std::vector<Weight> weights = {Weigh(made[0])};
-    for (std::size_t i = 1, deepest = 1; i < 12; ++i) {
-      const std::size_t a = random() % i;
-      const std::size_t b = random() % i;
-      const value text = Text(std::string(i, 'x'));
-      EXPECT_EQ(TextBytes(text), TextBytes(Text("")) + static_cast<double>(i));
-      made.push_back(List({made[a], text, made[b]}));
-      weights.push_back(Weigh(made[i]));
-      EXPECT_EQ(ItemsOf(made[i]), 3);
-      EXPECT_EQ(weights[i].items, 2 + weights[a].items + weights[b].items);
-      EXPECT_EQ(weights[i].bytes, 2 * own + TextBytes(text) + weights[a].bytes + weights[b].bytes);
-      EXPECT_EQ(weights[i].depth, 1 + std::max(weights[a].depth, weights[b].depth));
-      ValueKeeper::Keep(made[i]);
-      deepest = std::max<std::size_t>(deepest, weights[i].depth);
-      EXPECT(weights[i].is_bounded && keeper.IsShallow(deepest + 1) && !keeper.IsShallow(deepest));
-    }
-  }
-}
-
-TEST(AWalkWithoutAnEndIsUnbounded) {
-  value deep = List({});
-  for (int i = 0; i < 200; ++i) deep = List({deep});
-  EXPECT(Weigh(deep).is_bounded && !Weigh(List({deep})).is_bounded);
-  value large = List({});
-  for (int i = 0; i < 100; ++i) large = List({large, large});
-  EXPECT(!Weigh(large).is_bounded);
-  const value self = List({});
-  self->val_arr = {self};
-  EXPECT(!Weigh(self).is_bounded);
-  self->val_arr.clear();
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "engine/llama/media/picture.h"
 #include "engine/llama/media/sound.h"
 #include "media_files.h"
+#include "media_samples.h"
 #include "test.h"
 
 namespace svc {
@@ -31,48 +32,6 @@ using test::Bytes;
 
 constexpr std::uint32_t kCases = 20'000;
 constexpr std::uint32_t kSampleRate = 16'000;
-
-// Made for this test: a gradient, and a ramp.
-constexpr std::string_view kJpeg =
-    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABQODxIPDRQSEBIXFRQYHjIhHhwcHj0sLiQySUBMS0dARkVQWnNiUFVtVk"
-    "VGZIhlbXd7gYKBTmCNl4x9lnN+gXz/2wBDARUXFx4aHjshITt8U0ZTfHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8"
-    "fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHz/wAARCAAQABgDASIAAhEBAxEB/8QAFgABAQEAAAAAAAAAAAAAAAAABQAD/8"
-    "QAFxAAAwEAAAAAAAAAAAAAAAAAAAIEYf/EABUBAQEAAAAAAAAAAAAAAAAAAAUD/8QAGBEAAwEBAAAAAAAAAAAAAAAA"
-    "AAMEIQL/2gAMAwEAAhEDEQA/ABklw3SXBVJcNklwXdQSncFpLhDaS4QV3Ro0t2H/2Q==";
-constexpr std::string_view kProgressiveJpeg =
-    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABQODxIPDRQSEBIXFRQYHjIhHhwcHj0sLiQySUBMS0dARkVQWnNiUFVtVk"
-    "VGZIhlbXd7gYKBTmCNl4x9lnN+gXz/2wBDARUXFx4aHjshITt8U0ZTfHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8"
-    "fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHz/wgARCAAMABQDASIAAhEBAxEB/8QAFwABAQEBAAAAAAAAAAAAAAAABAACA/"
-    "/EABUBAQEAAAAAAAAAAAAAAAAAAAQC/9oADAMBAAIQAxAAAAEXRG2SeXHV/8QAFhABAQEAAAAAAAAAAAAAAAAAABES"
-    "/9oACAEBAAEFAsssoiP/xAAXEQEAAwAAAAAAAAAAAAAAAAAAAgMS/9oACAEDAQE/Aa5NP//EABYRAQEBAAAAAAAAAA"
-    "AAAAAAAAACEv/aAAgBAgEBPwG7bf/EABQQAQAAAAAAAAAAAAAAAAAAACD/2gAIAQEABj8CX//EABcQAQEBAQAAAAAA"
-    "AAAAAAAAAAEAEBH/2gAIAQEAAT8hKZggXF//2gAMAwEAAgADAAAAEJjf/8QAFhEBAQEAAAAAAAAAAAAAAAAAAQAR/9"
-    "oACAEDAQE/EFh5f//EABURAQEAAAAAAAAAAAAAAAAAAAEA/9oACAECAQE/EElX/8QAGhAAAQUBAAAAAAAAAAAAAAAA"
-    "AAERMVFhIf/aAAgBAQABPxDIyE4gqFQRiD//2Q==";
-constexpr std::string_view kGif =
-    "R0lGODdhEAAKAIIAAH1px3hCxTRh7y867G0hx2kHxiQZ7iAA7iwAAAAAEAAKAAAIRwAPCBwosIDBgwYJGlhoACFChh"
-    "ANEJhIcWLEARgrUgxgAKPHjBMDiBT58ePIkwE8Cli5EuVIljAFAJhJc2ZMljVr3pSZk2ZAADs=";
-constexpr std::string_view kPngWithAlpha =
-    "iVBORw0KGgoAAAANSUhEUgAAABAAAAAKCAYAAAC9vt6cAAAAJElEQVR42mNkYPjPwMnwW45czMLMy8DAzEA+HjVg1A"
-    "BmBgYGAA8wFEjKtkaZAAAAAElFTkSuQmCC";
-constexpr std::string_view kPngWithPalette =
-    "iVBORw0KGgoAAAANSUhEUgAAABAAAAAKBAMAAABPkMOvAAAAGFBMVEV9acd4QsU0Ye8vOuxtIcdpB8YkGe4gAO7cfG"
-    "BqAAAAOUlEQVR42mXKIRKAMAwAwSXkz7ySmSokuq58IBRRyakVtx24kQyQw2JQJyqroZo9cHXSfH7zKvDCB0/sES15"
-    "pz+rAAAAAElFTkSuQmCC";
-constexpr std::string_view kFlac =
-    "ZkxhQ4AAACIAwADAAAAAAAAAA+gA8AAAAYAAAAAAAAAAAAAAAAAAAAAA//gVCABAAu5s7vXvfvAH8JDxGfGi8ivytP"
-    "M988b0T/TY9WH16vZz9vz3hfgO+Jf5IPmp+jL6u/tE+838Vvzf/Wj98f56/wP/jAAVAJ4BJwGwAjkCwgNLA9QEXQTm"
-    "BW8F+AaBBwoHkwgcCKUJLgm3CkAKyQtSC9sMZAztDXYN/w6IDxEPmhAjEKwRNe6W7x/vqPAx8LrxQ/HM8lXy3vNn8/"
-    "D0efUC9Yv2FPad9yb3r/g4+MH5SvnT+lz65ftu+/f8gP0J/ZL+G/6k/y3/tgA/AMgBUQHaAmMC7AN1A/4EhwUQBZkG"
-    "IgarBzQHvQhGCM8JWAnhCmoK8wt8DAUMjg0XDaAOKQ6yDzsPxBBNENYRX+7A70nv0vBb8OTxbfH28n/zCPOR9Br0o/"
-    "Us9bX2PvbH91D32fhi+Ov5dPn9+ob7D/uY/CH8qv0z/bz+Rf7O/1f/4ABpAPIBewIEAo0DFgOfBCgEsQU6BcMGTAbV"
-    "B14H5whwCPkJggoLCpQLHQumDC8MuA1BDcoOU+0Q//gVCAFHAu5s7vXvfvAH8JDxGfGi8ivytPM988b0T/TY9WH16v"
-    "Zz9vz3hfgO+Jf5IPmp+jL6u/tE+838Vvzf/Wj98f56/wP/jAAVAJ4BJwGwAjkCwgNLA9QEXQTmBW8F+AaBBwoHkwgc"
-    "CKUJLgm3CkAKyQtSC9sMZAztDXYN/w6IDxEPmhAjEKwRNe6W7x/vqPAx8LrxQ/HM8lXy3vNn8/D0efUC9Yv2FPad9y"
-    "b3r/g4+MH5SvnT+lz65ftu+/f8gP0J/ZL+G/6k/y3/tgA/AMgBUQHaAmMC7AN1A/4EhwUQBZkGIgarBzQHvQhGCM8J"
-    "WAnhCmoK8wt8DAUMjg0XDaAOKQ6yDzsPxBBNENYRX+7A70nv0vBb8OTxbfH28n/zCPOR9Br0o/Us9bX2PvbH91D32f"
-    "hi+Ov5dPn9+ob7D/uY/CH8qv0z/bz+Rf7O/1f/4ABpAPIBewIEAo0DFgOfBCgEsQU6BcMGTAbVB14H5whwCPkJggoL"
-    "CpQLHQumDC8MuA1BDcoOU7W7";
 
 // The first frames of llama.cpp's sample.
 Bytes Mp3() {
@@ -87,16 +46,16 @@ Bytes Mp3() {
 
 std::vector<Bytes> Pictures() {
   std::vector<Bytes> seeds = {test::SomePng(12, 9, 1)};
-  for (const std::string_view text :
-       {kJpeg, kProgressiveJpeg, kGif, kPngWithAlpha, kPngWithPalette}) {
+  for (const std::string_view text : {test::kJpeg, test::kProgressiveJpeg, test::kGif,
+                                      test::kPngWithAlpha, test::kPngWithPalette}) {
     seeds.push_back(DecodeBase64(text).value());
   }
   return seeds;
 }
 
 std::vector<Bytes> Sounds() {
-  return {test::Wav(kSampleRate, 200, 440), test::Wav(8000, 200, 440), DecodeBase64(kFlac).value(),
-          Mp3()};
+  return {test::Wav(kSampleRate, 200, 440), test::Wav(8000, 200, 440),
+          DecodeBase64(test::kFlac).value(), Mp3()};
 }
 
 class Damage {

@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include "engine/llama/media/prompt_media.h"
 #include "media_files.h"
 #include "models.h"
 #include "test.h"
@@ -76,30 +75,6 @@ TEST(AbortedBetweenOperations) {
             StatusCode::kCancelled);
   abort = false;
   EXPECT(loaded.projector->Encode(picture.pieces[0], abort).ok());
-}
-
-TEST(RequestsAreCancelledByTheirIds) {
-  const Loaded loaded;
-  ModelInfo info;
-  info.sees = true;
-  MediaRequests requests;
-  const auto encode = [&](PromptMedia* media, std::uint32_t kind) {
-    std::vector<ChatMessage> messages = {{.role = "user", .content = "", .media = {Picture(kind)}}};
-    EXPECT(media->Prepare(&messages).ok());
-    std::vector<Token> prompt = messages[0].media[0].tokens;
-    prompt.push_back(1);
-    return media->Encode(prompt).status().code();
-  };
-  PromptMedia first(loaded.projector.get(), info, &requests, 1);
-  PromptMedia second(loaded.projector.get(), info, &requests, 2);
-  requests.Cancel(1);
-  requests.Cancel(3);
-  EXPECT_EQ(encode(&first, 1), StatusCode::kCancelled);
-  EXPECT_EQ(encode(&second, 2), StatusCode::kOk);
-  requests.Close();
-  EXPECT_EQ(encode(&second, 3), StatusCode::kCancelled);
-  PromptMedia late(loaded.projector.get(), info, &requests, 1);
-  EXPECT_EQ(encode(&late, 4), StatusCode::kCancelled);
 }
 
 }  // namespace

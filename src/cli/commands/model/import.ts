@@ -1,17 +1,17 @@
-import { PROGRAMS, type Program } from '../../../models/import/found.ts';
 import { SvcError } from '../../../protocol/errors.ts';
-import { importModels, type ImportedModel, type ImportRecord } from '../../machine/import.ts';
+import {
+  PROGRAM_TITLES,
+  PROGRAMS,
+  type ImportedModel,
+  type ImportRecord,
+  type Program,
+} from '../../../protocol/model/import.ts';
+import { importHere } from '../../machine/import.ts';
 import { jsonFlag, type Exit, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
 import { table } from '../../terminal/layout.ts';
 import { out, say } from '../../terminal/output.ts';
 import { printResult } from '../../terminal/result.ts';
-
-const TITLES: Readonly<Record<Program, string>> = {
-  ollama: 'Ollama',
-  lmstudio: 'LM Studio',
-  hf: "the Hugging Face hub's cache",
-};
 
 export const spec = {
   summary: 'Register the models of Ollama, LM Studio or the cache of the hub in place',
@@ -27,7 +27,7 @@ export const spec = {
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = async ({ from, 'dry-run': isDry, json }) => {
-  const record = await importModels(from === undefined ? PROGRAMS : [from], isDry);
+  const record = await importHere(from === undefined ? PROGRAMS : [from], isDry);
   const { models, refused, folders } = record;
   if (from !== undefined && folders.every(({ found }) => !found)) throw nothingOf(from, record);
   if (!json) {
@@ -45,7 +45,7 @@ function exitOf({ models, refused }: ImportRecord): Exit {
 
 function nothingOf(program: Program, { folders }: ImportRecord): SvcError {
   const places = folders.map(({ path }) => path).join(', ');
-  return new SvcError('MODEL_NOT_FOUND', `there are no models of ${TITLES[program]}: no folder ${places}`, {
+  return new SvcError('MODEL_NOT_FOUND', `there are no models of ${PROGRAM_TITLES[program]}: no folder ${places}`, {
     hint: {
       ollama: 'set OLLAMA_MODELS to its folder of models',
       lmstudio: 'register a file that lies elsewhere: svc model add FILE',
@@ -56,7 +56,12 @@ function nothingOf(program: Program, { folders }: ImportRecord): SvcError {
 
 function describe({ models, refused, dry_run: isDry }: ImportRecord): string {
   const count = (state: ImportedModel['state']): number => models.filter((model) => model.state === state).length;
-  const rows = models.map((model) => [model.id, bytes(model.size_bytes), TITLES[model.program], stateOf(model)]);
+  const rows = models.map((model) => [
+    model.id,
+    bytes(model.size_bytes),
+    PROGRAM_TITLES[model.program],
+    stateOf(model),
+  ]);
   const shown = rows.length === 0 ? [] : [table([['MODEL', 'SIZE', 'FROM', 'STATE'], ...rows], out.tableColumns), ''];
   const made = isDry
     ? `${String(count('planned'))} to register`

@@ -1,7 +1,8 @@
 /** `svc model quantize`. Ctrl-C ends the quantising process; nothing is kept. */
 import { quantizeFile } from '../../../engine/quantize-file.ts';
-import { quantizeModel, type QuantizeEvent } from '../../../models/store/quantize.ts';
+import { quantizeModel } from '../../../models/store/quantize.ts';
 import { SvcError } from '../../../protocol/errors.ts';
+import type { QuantizeEvent } from '../../../protocol/model/quantize.ts';
 import { ByteProgress } from '../../terminal/byte-progress.ts';
 import { jsonLinesFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
@@ -41,7 +42,7 @@ export const run: Run<typeof spec> = async (flags, { model, type }) => {
         model: modelName(model),
         type,
         ...(name === undefined ? {} : { name }),
-        allowRequantize: flags['allow-requantize'],
+        allow_requantize: flags['allow-requantize'],
       },
       quantizeFile,
       json ? printJsonLine : shower(),

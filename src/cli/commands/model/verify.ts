@@ -1,5 +1,5 @@
-import type { VerifyEvent, VerifyResult } from '../../../models/store/verify.ts';
 import { ERRORS, SvcError } from '../../../protocol/errors.ts';
+import type { VerifyEvent, VerifyResult } from '../../../protocol/model/verify.ts';
 import { ByteProgress } from '../../terminal/byte-progress.ts';
 import { jsonLinesFlag, type Run, type Spec } from '../../spec.ts';
 import { bytes, count } from '../../terminal/format.ts';

@@ -2,16 +2,21 @@
 // gives it.
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "engine/engine.h"
-#include "engine/llama/chat/rank_prompt.h"
-#include "engine/llama/llama_encoder.h"
 #include "heard_vectors.h"
 #include "models.h"
+#include "rank_pairs.h"
 #include "test.h"
 
 namespace svc {
 namespace {
+
+using test::Pair;
+using test::RankingBert;
+using test::RankingQwen;
 
 constexpr const char* kQuery = "what runs under the bridge?";
 
@@ -24,38 +29,6 @@ const std::vector<std::string>& Documents() {
       "def fibonacci(n):\n    return n",
       "the river the river the river the river the river the river the river the river the river"};
   return documents;
-}
-
-std::string Bert() { return std::string(SVC_TEST_MODELS) + "/tiny-rank.gguf"; }
-std::string Qwen() { return std::string(SVC_TEST_MODELS) + "/tiny-rank-qwen3.gguf"; }
-
-std::vector<Token> Tokenize(const LlamaModel& model, const std::string& text, bool parse_special) {
-  return model.Tokenize(text, /*add_special=*/false, parse_special).value();
-}
-
-std::string Replace(std::string text, const std::string& what, const std::string& with) {
-  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
-    text.replace(at, what.size(), with);
-  }
-  return text;
-}
-
-// The tokens that llama-server makes of the pair.
-std::vector<Token> Pair(const LlamaModel& model, const std::string& query,
-                        const std::string& document) {
-  if (const char* form = llama_model_chat_template(model.get(), "rerank")) {
-    const std::string prompt = Replace(Replace(form, "{query}", query), "{document}", document);
-    return Tokenize(model, prompt, /*parse_special=*/true);
-  }
-  // BERT's vocabulary: [CLS] query [SEP] document.
-  const llama_vocab* vocab = model.vocab();
-  EXPECT(llama_vocab_get_add_bos(vocab) && llama_vocab_get_add_sep(vocab));
-  EXPECT(!llama_vocab_get_add_eos(vocab));
-  std::vector<Token> tokens = {llama_vocab_bos(vocab)};
-  for (const Token token : Tokenize(model, query, false)) tokens.push_back(token);
-  tokens.push_back(llama_vocab_sep(vocab));
-  for (const Token token : Tokenize(model, document, false)) tokens.push_back(token);
-  return tokens;
 }
 
 // Score of one pair in a plain context, which takes the pooling type from the file.
@@ -85,7 +58,7 @@ std::vector<std::size_t> Order(const std::vector<float>& scores) {
 }
 
 TEST(ScoresAndOrderEqualThoseOfAPlainContext) {
-  for (const std::string& path : {Bert(), Qwen()}) {
+  for (const std::string& path : {RankingBert(), RankingQwen()}) {
     test::HeardVectors heard;
     const auto engine = test::LoadInto(heard, path);
     REQUIRE(engine.ok());
@@ -116,40 +89,8 @@ TEST(ScoresAndOrderEqualThoseOfAPlainContext) {
   }
 }
 
-TEST(APromptHasTheTokensOfLlamaServer) {
-  for (const std::string& path : {Bert(), Qwen()}) {
-    const auto model = test::LoadTinyModel(path);
-    REQUIRE(model != nullptr);
-    EXPECT(MakesEmbeddings(*model) && Ranks(*model));
-    const RankPrompt prompt(*model);
-    const Result<RankQuery> query = prompt.Read(kQuery);
-    REQUIRE(query.ok());
-    for (const std::string& document : Documents()) {
-      EXPECT(prompt.Tokens(query.value(), document).value() == Pair(*model, kQuery, document));
-    }
-  }
-}
-
-TEST(TextNeverBecomesAControlTokenOrAPlaceholder) {
-  const auto model = test::LoadTinyModel(Qwen());
-  REQUIRE(model != nullptr);
-  const RankPrompt prompt(*model);
-  const Token end = Tokenize(*model, "<|im_end|>", /*parse_special=*/true)[0];
-  const auto ends = [&](const std::string& query, const std::string& document) {
-    const auto tokens = prompt.Tokens(prompt.Read(query).value(), document).value();
-    return std::ranges::count(tokens, end);
-  };
-  EXPECT_EQ(ends("a", "b"), 2);
-  EXPECT_EQ(ends("a<|im_end|>", "<|im_end|>b"), 2);
-  EXPECT_EQ(ends("a<|im_", "end|>b"), 2);
-  // A query with a placeholder is not filled in.
-  const auto tokens = prompt.Tokens(prompt.Read("x {document} y").value(), "secret").value();
-  EXPECT(model->Detokenize(tokens, true)
-             .find("<Query>: x {document} y\n<Document>: secret<|im_end|>") != std::string::npos);
-}
-
 TEST(ALongDocumentIsRefusedOrCut) {
-  for (const std::string& path : {Bert(), Qwen()}) {
+  for (const std::string& path : {RankingBert(), RankingQwen()}) {
     test::HeardVectors heard;
     const auto engine = test::LoadInto(heard, path);
     REQUIRE(engine.ok());
@@ -185,7 +126,7 @@ TEST(ALongDocumentIsRefusedOrCut) {
 
 TEST(OnlySoManyTokensOfADocumentAreRead) {
   test::HeardVectors heard;
-  const auto engine = test::LoadInto(heard, Bert());
+  const auto engine = test::LoadInto(heard, RankingBert());
   REQUIRE(engine.ok());
   const std::vector<std::string> documents = {"the river runs under", "the river", "the"};
   const Result<std::uint32_t> tokens = engine.value()->ranking()->Rerank(
@@ -200,7 +141,7 @@ TEST(OnlySoManyTokensOfADocumentAreRead) {
 
 TEST(AnEngineIsOfOneKind) {
   test::HeardVectors heard;
-  const auto ranker = test::LoadInto(heard, Bert());
+  const auto ranker = test::LoadInto(heard, RankingBert());
   REQUIRE(ranker.ok());
   EXPECT(ranker.value()->info().ranks && ranker.value()->ranking() != nullptr);
   EXPECT(ranker.value()->embedding() == nullptr && ranker.value()->text() == nullptr);

@@ -1,10 +1,9 @@
 // Embeddings with real model files: a bidirectional encoder and a causal model.
+#include "engine/llama/llama_encoder.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "engine/engine.h"
-#include "engine/llama/llama_encoder.h"
-#include "heard_vectors.h"
 #include "models.h"
 #include "test.h"
 
@@ -155,56 +154,58 @@ TEST(ModelsOfTextMakeNoEmbeddings) {
   }
 }
 
-std::unique_ptr<Engine> LoadEngine(const std::string& path, test::HeardVectors& heard) {
-  Result<std::unique_ptr<Engine>> engine = test::LoadInto(heard, path);
-  if (engine.ok()) return std::move(engine.value());
-  test::Fail(__FILE__, __LINE__, engine.status().message());
-  return nullptr;
+TEST(OnlyModelsThatRankAreSaidToRank) {
+  const auto ranks = [](const std::string& name) {
+    const auto model = test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/" + name + ".gguf");
+    return model != nullptr && MakesEmbeddings(*model) && Ranks(*model);
+  };
+  EXPECT(ranks("tiny-rank") && ranks("tiny-rank-qwen3"));
+  EXPECT(!ranks("tiny-bert") && !ranks("tiny-llama-embed") && !ranks("tiny-llama"));
 }
 
-TEST(AnEngineEmbedsTextsAndTokensAndWritesNothing) {
-  for (const std::string& path : EmbeddingModels()) {
-    test::HeardVectors heard;
-    const auto engine = LoadEngine(path, heard);
-    REQUIRE(engine != nullptr);
-    const ModelInfo& info = engine->info();
-    EXPECT(info.makes_embeddings && !info.has_chat_template);
-    EXPECT_EQ(info.context_length, info.trained_context_length);
+TEST(TheLongestInputIsWhatIsWantedWithinWhatTheModelWasTrainedFor) {
+  EXPECT_EQ(MaxInputTokens({}, 512), 512U);
+  EXPECT_EQ(MaxInputTokens({}, 0), kDefaultContextLength);
+  EXPECT_EQ(MaxInputTokens({}, 1'000'000), kDefaultContextLength);
+  EXPECT_EQ(MaxInputTokens({.context_length = 100}, 512), 100U);
+  EXPECT_EQ(MaxInputTokens({.context_length = 600}, 512), 512U);
+  EXPECT_EQ(MaxInputTokens({.context_length = 100'000}, 0), 100'000U);
+}
 
-    const std::string text = "the river runs under the old bridge";
-    const std::vector<Token> tokens = engine->Tokenize(text, true, false).value();
-    const Result<std::uint32_t> input_tokens =
-        engine->embedding()->Embed({.id = 1, .input = {text, tokens, "</s>", "[SEP]"}});
-    REQUIRE(input_tokens.ok());
-    EXPECT_EQ(heard.End(1).usage.input_tokens, input_tokens.value());
-    const auto& flat = heard.vectors[1];
-    REQUIRE(flat.size() == std::size_t{4} * info.embedding_length);
-    const auto length = static_cast<std::ptrdiff_t>(info.embedding_length);
-    EXPECT(Cosine({flat.begin(), flat.begin() + length},
-                  {flat.begin() + length, flat.begin() + 2 * length}) > kSame);
-
-    EXPECT(engine->text() == nullptr);
+// Pooling needs each input whole in one run of the graph.
+TEST(AContextHasOneBatchOfItsSize) {
+  const auto bert = test::LoadTinyModel(EmbeddingModels()[0]);
+  const auto rank = test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/tiny-rank.gguf");
+  REQUIRE(bert != nullptr && rank != nullptr);
+  for (const std::uint32_t tokens : {512U, 2048U}) {
+    const llama_context_params params = EncoderParams(*bert, tokens);
+    EXPECT(params.n_ctx == tokens && params.n_batch == tokens && params.n_ubatch == tokens);
+    EXPECT_EQ(params.n_seq_max, 1U);
+    EXPECT(params.embeddings && params.kv_unified);
+    EXPECT(params.pooling_type == LLAMA_POOLING_TYPE_MEAN ||
+           params.pooling_type == LLAMA_POOLING_TYPE_CLS);
   }
+  EXPECT_EQ(EncoderParams(*rank, 512).pooling_type, LLAMA_POOLING_TYPE_RANK);
 }
 
-TEST(AnEngineRefusesWhatItCannotEmbed) {
-  test::HeardVectors heard;
-  const auto engine = LoadEngine(EmbeddingModels()[0], heard);
-  REQUIRE(engine != nullptr);
-  std::string text;
-  for (int i = 0; i < 600; ++i) text += "river ";
-  const Status status = engine->embedding()->Embed({.id = 1, .input = {"a", text}}).status();
-  EXPECT(status.code() == StatusCode::kContextOverflow);
-  EXPECT_EQ(status.message(), "input[1] has 602 tokens, and the model takes at most 512");
-  EXPECT(engine->embedding()->Embed({.id = 2, .input = {std::vector<Token>{}}}).status().code() ==
-         StatusCode::kInvalidRequest);
-  EXPECT(engine->embedding()->Embed({.id = 3, .input = {}}).status().code() ==
-         StatusCode::kInvalidRequest);
-
-  test::HeardVectors other;
-  const auto writer = LoadEngine(test::TinyModels()[0], other);
-  REQUIRE(writer != nullptr);
-  EXPECT(writer->embedding() == nullptr && writer->text() != nullptr);
+TEST(AnEncoderTellsItsSizes) {
+  const auto model = test::LoadTinyModel(EmbeddingModels()[0]);
+  const auto rank = test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/tiny-rank.gguf");
+  REQUIRE(model != nullptr && rank != nullptr);
+  const auto encoder = NewEncoder(*model, 300);
+  const auto ranker = NewEncoder(*rank, 512);
+  REQUIRE(encoder != nullptr && ranker != nullptr);
+  EXPECT_EQ(encoder->max_tokens(), 300U);
+  EXPECT_EQ(encoder->length(), static_cast<std::uint32_t>(llama_model_n_embd_out(model->get())));
+  EXPECT_EQ(ranker->length(), 1U);
+  EXPECT_EQ(encoder->batch_tokens(), kBatchTokens);
+  EXPECT(encoder->max_inputs() > 1);
+  // A batch of as many inputs as it takes.
+  const std::vector<std::vector<Token>> inputs(encoder->max_inputs(), Tokens(*model)[0]);
+  const Vectors vectors = Encode(*encoder, inputs);
+  REQUIRE(vectors.size() == inputs.size());
+  EXPECT(Cosine(vectors.front(), vectors.back()) > kSame);
+  EXPECT_EQ(Encode(*ranker, {Tokens(*rank)[1]})[0].size(), 1U);
 }
 
 }  // namespace

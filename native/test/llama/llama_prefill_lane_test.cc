@@ -228,14 +228,6 @@ TEST(ALaneIsKeptWhileItIsLargeEnoughAndTakesTheMemoryOfCopies) {
   EXPECT_EQ(decoder->lane(200)->cells(), kCells / 4);
 }
 
-TEST(CopiesTakeAsMuchAsASmallCacheOrAPartOfALargeOne) {
-  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
-  EXPECT_EQ(CopyBytes(0), 0U);
-  EXPECT_EQ(CopyBytes(100 * kMiB), 100 * kMiB);
-  EXPECT_EQ(CopyBytes(1024 * kMiB), 512 * kMiB);
-  EXPECT_EQ(CopyBytes(4096 * kMiB), 1024 * kMiB);
-}
-
 TEST(AnAbortEndsABatch) {
   const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
   REQUIRE(model != nullptr);

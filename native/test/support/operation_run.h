@@ -1,0 +1,69 @@
+// Runs one of our operations as ggml's pool does: each thread calls it with a number of its own.
+// For files that are compiled with ggml's internal headers.
+#pragma once
+
+#include <atomic>
+#include <barrier>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "engine/llama/cpu/matrix_ops.h"
+#include "engine/llama/cpu/thread_shares.h"
+#include "test.h"
+
+namespace svc::test {
+
+// Memory at an address as weights and scratch have it.
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(std::size_t size)
+      : bytes_(
+            static_cast<std::uint8_t*>(::operator new (size + 1, std::align_val_t{kAlignment}))) {}
+  ~AlignedBytes() { ::operator delete (bytes_, std::align_val_t{kAlignment}); }
+  AlignedBytes(const AlignedBytes&) = delete;
+  AlignedBytes& operator=(const AlignedBytes&) = delete;
+
+  std::uint8_t* data() const { return bytes_; }
+
+ private:
+  std::uint8_t* const bytes_;
+};
+
+inline std::barrier<>*& PoolBarrier() {
+  static std::barrier<>* barrier = nullptr;
+  return barrier;
+}
+inline std::atomic<int>& PoolShare() {
+  static std::atomic<int> share = 0;
+  return share;
+}
+
+// Computes the node into its own memory. One run at a time.
+inline void Run(ggml::cpu::tensor_traits& operation, ggml_tensor* node, int threads) {
+  std::barrier<> barrier(threads);
+  PoolBarrier() = &barrier;
+  pool.barrier = [](ggml_threadpool*) { PoolBarrier()->arrive_and_wait(); };
+  pool.set_share = [](ggml_threadpool*, int value) { PoolShare() = value; };
+  pool.add_share = [](ggml_threadpool*, int value) { return PoolShare().fetch_add(value); };
+  std::size_t size = 0;
+  EXPECT(operation.work_size(threads, node, size));
+  const AlignedBytes scratch(size);
+  std::vector<std::thread> others;
+  const auto work = [&](int number) {
+    ggml_compute_params params{};
+    params.ith = number;
+    params.nth = threads;
+    params.wsize = size;
+    params.wdata = scratch.data();
+    EXPECT(operation.compute_forward(&params, node));
+  };
+  for (int number = 1; number < threads; ++number) others.emplace_back(work, number);
+  work(0);
+  for (std::thread& other : others) other.join();
+}
+
+}  // namespace svc::test
