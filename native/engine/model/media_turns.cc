@@ -4,11 +4,6 @@
 
 namespace svc {
 
-double LaneTurnMs(double step_ms, double decoding_ms, std::uint32_t turns) {
-  const double fair = std::min(kLaneShare * step_ms, kLongestWaitMs) / turns;
-  return std::max(decoding_ms - step_ms, fair);
-}
-
 MediaTurns::Step::Step(MediaTurns* turns) : turns_(turns) {
   if (turns_ == nullptr) return;
   std::unique_lock lock(turns_->mutex_);
@@ -53,7 +48,7 @@ bool MediaTurns::step_waits() const {
 
 double MediaTurns::part_ms() const {
   const std::lock_guard lock(mutex_);
-  return LaneTurnMs(step_ms_, decoding_ms_);
+  return std::max(decoding_ms_ - step_ms_, std::min(kMediaShare * step_ms_, kLongestWaitMs));
 }
 
 // REQUIRES the lock, as below.

@@ -7,8 +7,9 @@
 //   runner      step ········ step ········ step
 //   projector        part          part
 //
-// A part of a picture takes as long as a prompt in the lane would compute between two steps: the
-// projector chooses its operations accordingly.
+// A part of a picture takes half as long as the step before, and at least what is left of the
+// inter-token target (part_ms): the projector chooses its operations accordingly. Prompts have half
+// of that target meanwhile (Loop::Plan).
 #pragma once
 
 #include <atomic>
@@ -20,10 +21,6 @@
 #include "engine/model/step_constants.h"
 
 namespace svc {
-
-// Milliseconds that something else may compute between two steps that take `step_ms` each. `turns`:
-// number of adapter sets that take turns meanwhile (run/adapter_turns.h).
-double LaneTurnMs(double step_ms, double decoding_ms = kDecodingTargetMs, std::uint32_t turns = 1);
 
 // Threads: the runner's has steps, another one has a picture or sound.
 class MediaTurns {

@@ -173,7 +173,7 @@ Demand Loop::DemandOf(const Generation& generation) const {
           .age_ms = first_token_ms < 0 ? 0 : generation.SinceSubmit(now_()) - first_token_ms};
 }
 
-bool Loop::Plan() {
+bool Loop::Plan(bool beside_media) {
   const bool grown = Grow();
   shares_.Count(generations_);
   admission_.Admit();
@@ -187,6 +187,7 @@ bool Loop::Plan() {
   std::vector<Demand> demands;
   demands.reserve(candidates.size());
   for (const Generation* generation : candidates) demands.push_back(DemandOf(*generation));
+  if (beside_media && CountDecoding(demands) > 0) costs_.ShareTargets(costs_.targets().turns + 1);
   StepLimits limits = costs_.Limits(demands, decoder_->max_rows(), yield);
   limits.cells = admission_.AvailableCells();
   is_beside_lane_ = !demands.empty();

@@ -95,8 +95,9 @@ class Loop {
   void GrantCells(std::uint32_t cells, std::string refusal);
 
   bool HasWork() const;
-  // Prepares a step; false: there is nothing to compute.
-  bool Plan();
+  // Prepares a step; false: there is nothing to compute. `beside_media`: a picture or sound is
+  // computed between the steps (media_turns.h).
+  bool Plan(bool beside_media = false);
   const std::vector<GenerationId>& planned() const { return step_.planned; }
   StepOwner step_owner() const;
   // Counts tokens that were computed in vain for a share's sake.

@@ -162,7 +162,7 @@ bool Runner::TakeInbox() {
 
 void Runner::Step() {
   const MediaTurns::Step turn(turns_.get());
-  if (!loop_->Plan()) return;
+  if (!loop_->Plan(turns_ != nullptr && turns_->has_media())) return;
   Deliver();
   if (!ClaimBatch()) return;
   loop_->Compute(worker_.abort());

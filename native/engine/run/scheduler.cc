@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/model/media_turns.h"
 #include "engine/model/step_constants.h"
 
 namespace svc {
@@ -10,9 +9,10 @@ namespace {
 
 std::uint32_t RoundDown(std::uint32_t rows, std::uint32_t group) { return rows - rows % group; }
 
-std::uint32_t CountDecoding(std::span<const Demand> demands) {
-  return static_cast<std::uint32_t>(
-      std::ranges::count_if(demands, [](const Demand& d) { return d.rows == 1; }));
+// Milliseconds that the lane may compute between two steps that take `step_ms` each.
+double LaneTurnMs(double step_ms, const StepTargets& targets) {
+  const double fair = std::min(kLaneShare * step_ms, kLongestWaitMs) / targets.turns;
+  return std::max(targets.decoding_ms - step_ms, fair);
 }
 
 // Rows for prompts in a step in which `outputs` sequences sample.
@@ -99,6 +99,11 @@ StepLimits LimitsFor(const CostModel& cost, const StepRecord& record, const Step
   return limits;
 }
 
+std::uint32_t CountDecoding(std::span<const Demand> demands) {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(demands, [](const Demand& d) { return d.rows == 1; }));
+}
+
 std::vector<Share> PlanStep(std::span<const Demand> demands, const StepLimits& limits) {
   const std::uint32_t capacity = std::min(limits.rows, limits.cells);
   const std::uint32_t decoding = CountDecoding(demands);
@@ -129,7 +134,7 @@ std::uint32_t RowsOfBatch(const Demand& prompt, std::uint32_t most) {
 }
 
 bool IsStepDue(double since_ms, double step_ms, const StepTargets& targets) {
-  return since_ms >= LaneTurnMs(step_ms, targets.decoding_ms, targets.turns);
+  return since_ms >= LaneTurnMs(step_ms, targets);
 }
 
 double LaneGain(const CostModel& cost, const StepTargets& targets, std::uint32_t decoding,
@@ -139,7 +144,7 @@ double LaneGain(const CostModel& cost, const StepTargets& targets, std::uint32_t
   const std::uint32_t rows = RowsBeside(outputs, cost, StepRecord(), targets, max_rows);
   const double in_steps = rows / cost.Predict(outputs + rows, outputs);
   const double step_ms = cost.Predict(outputs, outputs);
-  const double turn_ms = LaneTurnMs(step_ms, targets.decoding_ms, targets.turns);
+  const double turn_ms = LaneTurnMs(step_ms, targets);
   const double in_lane = kLaneRowsBeside / cost.Predict(kLaneRowsBeside, 0);
   return in_lane * turn_ms / (turn_ms + step_ms) / in_steps;
 }

@@ -71,8 +71,8 @@ namespace svc {
 struct StepTargets {
   double decoding_ms = kDecodingTargetMs;  // from one token to the next, where something decodes
   double prompt_ms = kPromptTargetMs;      // of a step of prompts alone
-  // Sets of adapters that take turns (adapter_turns.h). Above 1, decoding_ms is the part of one of
-  // them, and others decode that a step of prompts alone delays.
+  // Sets of adapters that take turns (adapter_turns.h), and one for a picture or sound. Above 1,
+  // decoding_ms is the part of one of them, and others decode that a step of prompts alone delays.
   std::uint32_t turns = 1;
 };
 
@@ -100,6 +100,9 @@ struct StepYield {
   std::uint32_t decoding_rows = UINT32_MAX;
   std::uint32_t prompt_rows = UINT32_MAX;  // those of that share
 };
+
+// Number of those that decode.
+std::uint32_t CountDecoding(std::span<const Demand> demands);
 
 // Limits of the next step; `rows`: the largest batch. `demands` as below. `record` is used where
 // the cost is not measured.

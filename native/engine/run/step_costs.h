@@ -37,8 +37,8 @@ class StepCosts {
   bool measured() const { return model_.measured(); }
   // Those of a step; see ShareTargets.
   StepTargets targets() const;
-  // Before each step is planned: number of sets of adapters that take turns (adapter_turns.h), so
-  // that a step has only its part of the inter-token target.
+  // Before each step is planned: number of sets of adapters that take turns (adapter_turns.h), and
+  // one for a picture or sound, so that a step has only its part of the inter-token target.
   void ShareTargets(std::uint32_t turns) { turns_ = turns; }
   const CpuClock& cpu_clock() const { return cpu_ms_; }
   // Processor time of the process in milliseconds; 0 where it is not known.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "test.h"
@@ -86,6 +87,30 @@ TEST(AStepThatWaitsIsNext) {
   }
   runner.join();
   EXPECT(order == std::vector<int>({1, 2, 3}));
+}
+
+// Milliseconds of a part after a step of 5 ms or more, and those of the step from outside.
+std::pair<double, double> PartAfterStep(double decoding_ms) {
+  MediaTurns turns(decoding_ms);
+  const Clock::time_point began = Clock::now();
+  {
+    const MediaTurns::Step step(&turns);
+    while (Milliseconds(Clock::now() - began) < 5) std::this_thread::yield();
+  }
+  return {turns.part_ms(), Milliseconds(Clock::now() - began)};
+}
+
+TEST(APartTakesNoLongerThanTheStepBeforeIt) {
+  const auto [part, step] = PartAfterStep(0);
+  EXPECT(part > 0);
+  EXPECT(part <= kMediaShare * step);
+}
+
+TEST(AShortStepLeavesTheRestOfTheTimeToTheNextToken) {
+  constexpr double kLong = 1e6;
+  const auto [part, step] = PartAfterStep(kLong);
+  EXPECT(part < kLong);
+  EXPECT(part + step >= kLong);
 }
 
 }  // namespace

@@ -30,6 +30,22 @@ TEST(ALongPromptHardlyDelaysThoseWhoDecode) {
   for (const GenerationId id : {1U, 2U, 3U, 9U}) bench.ExpectAsAlone(id);
 }
 
+TEST(BesideAPictureALongPromptHasHalfTheTime) {
+  for (const bool beside : {false, true}) {
+    VirtualBench bench({.cells = 8192, .max_rows = 512}, /*measured=*/true, /*part=*/0.1);
+    bench.beside_media = beside;
+    bench.Add(Steady(1, Prompt(1, 8), 120));
+    for (int i = 0; i < 10; ++i) (void)bench.Step();
+    bench.Add(Steady(9, Prompt(9, 1800), 4));
+    bench.longest_step_ms = 0;
+    bench.RunToTheEnd();
+    const double target = beside ? kDecodingTargetMs / 2 : kDecodingTargetMs;
+    EXPECT(bench.longest_step_ms <= target);
+    EXPECT(bench.longest_step_ms > 0.9 * target);
+    for (const GenerationId id : {1U, 9U}) bench.ExpectAsAlone(id);
+  }
+}
+
 TEST(WhoComesTogetherDecodesTogether) {
   VirtualBench bench({.cells = 8192, .max_rows = 512});
   bench.Add(Steady(0, Prompt(0, 20), 60));

@@ -59,7 +59,7 @@ void VirtualBench::Add(const Want& want) {
 }
 
 bool VirtualBench::Step() {
-  const bool planned = loop->Plan();
+  const bool planned = loop->Plan(beside_media);
   Hear();
   if (planned) {
     const double start = now_ms();

@@ -35,6 +35,8 @@ class VirtualBench {
   std::map<GenerationId, GenerationOutput> ends;
   std::map<GenerationId, std::vector<double>> heard_ms;
   double longest_step_ms = 0;
+  // A picture or sound is computed between the steps; it takes no time here.
+  bool beside_media = false;
   // Called for each demand, between two steps.
   std::function<void(CellDemand)> on_demand;
 
