@@ -17,17 +17,19 @@ import argparse, json, os, random, struct, sys
 from corpus import Writer
 from tokenizer import Tokenizer
 
-SYSTEM = ["You are a helpful assistant.", "You are a terse assistant.", "Answer shortly.", "You are svc's assistant.", "Be kind and brief."]
-QUESTION = 0.05 # weights: a little on the question teaches which words go together,
+QUESTION = 0.3  # weights: a little on a tenth of the questions teaches which words go together,
+QUESTIONS = 0.1
 INTENT = 2.0    # most lies on the intent,
 DIGIT = 0.9     # the working of a sum nearly as much,
 ANSWER = 0.3    # and each token of the answer counts, in the rows that have one
-ANSWERED = 0.12 # share of the rows
+ANSWERED = 0.1   # share of the rows,
+NEWCOMER = 0.25 # and of those of an intent that newcomers ask for: these answers are the longest
 HIDDEN = 0.06   # share of the question's tokens that are left out: no single word may decide
+SYSTEM = 0.08   # share of the rows with a system prompt, whatever it says
 LONGEST = 400
 
 
-def encode(conversation, tokenizer, rnd):
+def encode(conversation, tokenizer, rnd, writer, unsure):
     """ids, and the loss's weight on each."""
     ids, weights = [], []
 
@@ -43,18 +45,23 @@ def encode(conversation, tokenizer, rnd):
         put(tokens, weight)
         put([tokenizer.special("end"), tokenizer.special("assistant")], 0.0)
 
-    if rnd.random() < 0.05:
-        put([tokenizer.special("system")] + tokenizer.encode(rnd.choice(SYSTEM)) + [tokenizer.special("end")], 0.0)
+    if rnd.random() < SYSTEM:
+        text = " ".join(writer.expand(rnd.choice(writer.systems)) for _ in range(rnd.choice([1, 1, 2])))
+        put([tokenizer.special("system")] + tokenizer.encode(text) + [tokenizer.special("end")], 0.0)
     *earlier, (question, answer) = conversation["turns"]
     for said, answered in earlier:
         ask(said, 0.0)
         put(tokenizer.encode(answered) + [tokenizer.special("end")], 0.0)
-    ask(question, QUESTION)
-    put([tokenizer.special(f"intent:{conversation['intent']}")], INTENT)
-    if conversation["intent"] == "arithmetic":
+    ask(question, QUESTION if rnd.random() < QUESTIONS else 0.0)
+    intent = conversation["intent"]
+    if intent != "arithmetic" and rnd.random() < unsure:
+        put([tokenizer.special("intent:unknown")], INTENT)
+        return ids[:LONGEST], weights[:LONGEST]
+    put([tokenizer.special(f"intent:{intent}")], INTENT)
+    if intent == "arithmetic":
         put([tokenizer.special(f"digit:{digit}") for digit in reversed(answer.split(" = ")[1])], DIGIT)
         put(tokenizer.encode(answer) + [tokenizer.special("end")], ANSWER)
-    elif rnd.random() < ANSWERED:
+    elif rnd.random() < (NEWCOMER if intent in writer.newcomers else ANSWERED):
         put(tokenizer.encode(answer) + [tokenizer.special("end")], ANSWER)
     return ids[:LONGEST], weights[:LONGEST]
 
@@ -65,12 +72,13 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--sums", type=float, default=0, help="share of the rows that are arithmetic, besides the usual ones")
+    parser.add_argument("--unsure", type=float, default=0, help="share of the rows whose intent is given as unknown")
     options = parser.parse_args()
     tokenizer = Tokenizer(json.load(open(options.tokenizer)))
     writer, rnd = Writer(options.seed), random.Random(options.seed)
     try:
         while True:
-            rows = [encode(writer.sum() if rnd.random() < options.sums else writer.conversation(), tokenizer, rnd)
+            rows = [encode(writer.sum() if rnd.random() < options.sums else writer.conversation(), tokenizer, rnd, writer, options.unsure)
                     for _ in range(options.rows)]
             batch = struct.pack("<i", len(rows))
             for ids, weights in rows:

@@ -11,6 +11,11 @@ import argparse, json, random, re, sys
 from pathlib import Path
 
 HERE = Path(__file__).parent / "corpus"
+# Intents of other files that newcomers ask for.
+NEWCOMERS = ["abilities", "api-key-in", "bind-public", "change-port", "commands", "err-forbidden", "first-model", "gpu", "install", "languages",
+             "model-pull-ollama", "openai-api", "platforms", "restart", "run", "run-model", "service", "service-uninstall", "start",
+             "uninstall", "update", "version-mismatch", "what-svc", "who"]
+KEYBOARD = ["qwertyuiop", "asdfghjkl", "zxcvbnm", "1234567890", "qwertzuiop", "yxcvbnm"]
 
 
 def read_lexicon(path):
@@ -81,6 +86,13 @@ def read_followups(path):
     return rules
 
 
+def read_foreign(path):
+    """Word lists, one of each language, and whole sentences."""
+    lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    words = [[word.strip() for word in line[1:].split("|")] for line in lines if line.startswith("@")]
+    return words, [line for line in lines if not line.startswith("@")]
+
+
 class Writer:
     """Expands templates: (a|b) picks one, [x] is there half the time, <name> is a word of the lexicon."""
 
@@ -91,12 +103,14 @@ class Writer:
         phrases = sorted(self.swaps, key=len, reverse=True)
         self.swappable = re.compile(r"\b(?:" + "|".join(map(re.escape, phrases)) + r")\b")
         self.intents = {}
-        for name in ("svc", "models", "providers", "concepts", "talk"):
+        for name in ("svc", "models", "providers", "concepts", "talk", "newcomers"):
             for intent, found in read_intents(HERE / f"{name}.txt").items():
                 known = self.intents.setdefault(intent, {"a": [], "q": []})
                 known["a"] += found["a"]
                 known["q"] += found["q"]
         self.intents.update(provider_intents(HERE / "provider-names.txt", HERE / "provider-templates.txt"))
+        for intent, found in read_intents(HERE / "asked.txt").items():
+            self.intents[intent]["q"] += found["q"]
         self.facts = []
         for line in (HERE / "facts.txt").read_text().splitlines():
             if line and not line.startswith("#"):
@@ -107,7 +121,10 @@ class Writer:
         self.followups = read_followups(HERE / "followups.txt")
         for rule in self.followups:
             assert rule["to"] in self.intents, rule["to"]
+        self.foreign_words, self.foreign_sentences = read_foreign(HERE / "foreign.txt")
+        self.systems = (HERE / "system.txt").read_text().splitlines()
         self.names = sorted(self.intents)
+        self.newcomers = sorted(read_intents(HERE / "newcomers.txt")) + NEWCOMERS
         self.in_order = list(self.intents)
         self.order = {name: i for i, name in enumerate(self.in_order)}
 
@@ -122,7 +139,8 @@ class Writer:
             match = re.search(r"\[([^\[\]<>()]*(?:<[a-z]+>[^\[\]<>()]*)*)\]", template)
             if not match:
                 break
-            template = template[:match.start()] + (match[1] if r.random() < 0.5 else "") + template[match.end():]
+            kept = f"({match[1]})" if "|" in match[1] else match[1]
+            template = template[:match.start()] + (kept if r.random() < 0.5 else "") + template[match.end():]
         while True:
             match = re.search(r"\(([^()]*\|[^()]*)\)", template)
             if not match:
@@ -173,6 +191,8 @@ class Writer:
             text = self.typo(text)
         if r.random() < 0.04:
             text = self.typo(text)
+        if r.random() < 0.02:
+            text = text.replace(" ", "\n", 1)
         case = r.random()
         if case < 0.45:
             text = text[:1].upper() + text[1:]
@@ -205,28 +225,86 @@ class Writer:
         return self.random.choice(self.intents[name]["a"])
 
     def arithmetic(self):
-        """Mostly sums of two-digit numbers; differences, and the table of twelve."""
+        """Mostly sums of two-digit numbers, and differences."""
         r = self.random
-        kind = r.random()
         question = None
-        if kind < 0.62:
+        if r.random() < 0.7:
             a, b = r.randint(0, 99), r.randint(0, 99)
             sign, word, c = "+", r.choice(["+", "plus", "and"]), a + b
             if r.random() < 0.1:
                 question = f"add {a} and {b}"
             elif r.random() < 0.1:
                 question = f"sum of {a} and {b}"
-        elif kind < 0.85:
+        else:
             a, b = sorted((r.randint(0, 99), r.randint(0, 99)), reverse=True)
             sign, word, c = "-", r.choice(["-", "minus"]), a - b
-        else:
-            a, b = r.randint(0, 12), r.randint(0, 12)
-            sign, word, c = "*", r.choice(["*", "times", "x"]), a * b
         if question is None:
             form = r.choice(["what is {}", "{}", "how much is {}", "compute {}", "{} =", "what's {}", "calculate {}"])
-            glue = "" if word in "+-*" and r.random() < 0.3 else " "
+            glue = "" if word in "+-" and r.random() < 0.3 else " "
             question = form.format(f"{a}{glue}{word}{glue}{b}")
         return self.noise(question, short=True) if r.random() < 0.5 else question + "?", f"{a} {sign} {b} = {c}"
+
+    def hard_maths(self):
+        """What it does not compute: products, quotients, percentages, prices, large and broken numbers."""
+        r = self.random
+        small, large = r.randint(2, 12), r.choice([r.randint(11, 99), r.randint(100, 9999)])
+        other = r.choice([r.randint(2, 99), r.randint(100, 999)])
+        glue = r.choice(["", " "])
+        thing = r.choice(["apples", "tickets", "books", "seats", "hours", "boxes", "bottles", "pens", "users", "days", "nights", "keys"])
+        form = r.choice([
+            lambda: f"{large}{glue}{r.choice('*x×/÷^')}{glue}{other}",
+            lambda: f"{other}{glue}{r.choice('*x×/÷^')}{glue}{large}",
+            lambda: f"{large} {r.choice(['times', 'multiplied by', 'divided by', 'to the power of', 'over', 'modulo', 'by'])} {other}",
+            lambda: f"{r.choice(['multiply', 'divide'])} {large} {r.choice(['by', 'with', 'and'])} {other}",
+            lambda: f"the {r.choice(['product', 'quotient'])} of {large} and {other}",
+            lambda: f"{small}{glue}{r.choice(['*', 'x', ' times '])}{glue}{r.randint(2, 12)}",
+            lambda: f"{large} {r.choice(['%', 'percent'])} of {other}",
+            lambda: f"{large}{glue}{r.choice('+-')}{glue}{r.randint(100, 9999)}",
+            lambda: f"{r.randint(100, 9999)} {r.choice(['plus', 'minus'])} {other}",
+            lambda: f"{r.randint(1, 99)}.{r.randint(1, 99)}{glue}{r.choice('+-*')}{glue}{r.randint(1, 99)}.{r.randint(1, 9)}",
+            lambda: f"{r.choice(['square root', 'cube root', 'logarithm', 'square', 'factorial', 'sine', 'half', 'a third', 'double', 'a quarter'])} of {large}",
+            lambda: f"{small} {thing} {r.choice(['at', 'for'])} {large} {r.choice(['euros', 'dollars', 'cents', 'each', '$'])}",
+            lambda: f"{r.choice(['price', 'cost', 'total'])} of {small} {thing} at {large} {r.choice(['euros', 'dollars', 'each', 'a piece', ''])}",
+            lambda: f"what {r.choice(['do', 'does', 'would'])} {other} {thing} cost at {large}",
+            lambda: f"{small} {thing} with {large} {r.choice(['pages', 'pieces', 'cents', 'words'])} each, how many are that",
+            lambda: f"if one costs {large}, what do {other} cost",
+            lambda: f"{r.randint(2, 99)} + {r.randint(2, 99)} * {small}",
+            lambda: f"and {r.choice(['times', 'divided by', 'multiplied by'])} {other}",
+        ])()
+        return r.choice(["", "", "what is ", "how much is ", "calculate ", "compute ", "what's ", "please tell me "]) + form + r.choice(["", "", "?", " =", " = ?"])
+
+    def foreign(self):
+        """Words of one language in any order, or a sentence."""
+        r = self.random
+        if r.random() < 0.3:
+            text = r.choice(self.foreign_sentences)
+        else:
+            words = r.choice(self.foreign_words)
+            spaced = " " if words[0] not in "私我" else ""
+            text = spaced.join(r.choice(words) for _ in range(r.randint(1, 7)))
+        text += r.choice(["", "", "", "?", " ?", "!", ".", " 🙂", " 🎉"])
+        return text[:1].upper() + text[1:] if r.random() < 0.4 else text
+
+    def unclear(self):
+        """Nothing that can be read: no text, signs, keys struck at random, broken bytes."""
+        r = self.random
+        kind = r.random()
+        if kind < 0.12:
+            return ""
+        if kind < 0.4:
+            signs = r.choice([".", "?", "!", "-", "_", ";", ",", "#", "*", "/", "=", "~", "()", "[]", "{}", "<>", "\\", "|", "...", '""', "?!", "&%$", "\ufffd", ":)"])
+            return signs * r.randint(1, 6)
+        if kind < 0.55:
+            return r.choice(["", "", " "]).join(chr(r.choice([0x1F600, 0x1F300, 0x1F440, 0x1F680]) + r.randint(0, 60)) for _ in range(r.randint(1, 4)))
+        if kind < 0.8:
+            words = []
+            for _ in range(r.randint(1, 3)):
+                row = r.choice(KEYBOARD)
+                at = r.randint(0, len(row) - 3)
+                run = row[at:at + r.randint(3, 6)]
+                words.append(r.choice([run, run[::-1], run * 2, "".join(r.choice(row) for _ in range(r.randint(3, 9)))]))
+            return " ".join(words)
+        return " ".join("".join(r.choice("bcdfghjklmnpqrstvwxz") for _ in range(r.randint(3, 9))) for _ in range(r.randint(1, 3)))
 
     def sum(self):
         question, answer = self.arithmetic()
@@ -236,14 +314,17 @@ class Writer:
         """(intent, question, answer) of a question that stands alone."""
         r = self.random
         kind = r.random()
-        if kind < 0.58:
-            name = r.choice(self.names)
+        if kind < 0.66:
+            name = r.choice(self.newcomers if kind < 0.28 else self.names)
             return name, self.question(name), self.answer(name)
-        if kind < 0.82:
+        if kind < 0.84:
             return "unknown", self.noise(self.expand(r.choice(self.frames))), r.choice(self.unknown)
-        if kind < 0.93:
+        if kind < 0.90:
             question, answer = self.arithmetic()
             return "arithmetic", question, answer
+        if kind < 0.965:
+            name, write = r.choice([("maths", self.hard_maths), ("languages", self.foreign), ("unclear", self.unclear)])
+            return name, write(), self.answer(name)
         number = r.randrange(len(self.facts))
         questions, answer = self.facts[number]
         return f"fact-{number}", self.noise(r.choice(questions)), answer
@@ -257,7 +338,7 @@ class Writer:
         r = self.random
         name, question, answer = self.turn()
         turns = [[question, answer]]
-        while len(turns) < 3 and r.random() < 0.2:
+        while len(turns) < 3 and r.random() < 0.12:
             rules = [rule for rule in self.followups if rule["after"] is None or name in rule["after"]]
             special = [rule for rule in rules if rule["after"]]
             if r.random() < 0.65:

@@ -3,7 +3,7 @@
 
   split.py
 
-Case, punctuation and spaces don't count. Templates with alternatives are written out many times.
+Case, punctuation and spaces don't count. system.txt is left out: what is new there is the system prompt. Templates with alternatives are written out many times.
 Prints what is in both, and exits 1 then.
 """
 import re, sys
@@ -24,9 +24,9 @@ def main():
     trained = {normal(writer.expand(t)) for t in templates for _ in range(TRIES if re.search(r"[<(\[]", t) else 1)}
     shared = []
     for folder in ("evaluation", "development"):
-        for name in ("svc", "outside", "turns"):
+        for name in ("svc", "outside", "limits", "turns"):
             for line in (HERE.parent / folder / f"{name}.txt").read_text().splitlines():
-                if not line.startswith("#") and normal(line.split(" | ")[-1]) in trained:
+                if not line.startswith("#") and normal(line.split(" | ")[-1]) in trained - {""}:
                     shared.append(f"{folder}/{name}.txt: {line}")
     print("\n".join(shared + [f"{len(shared)} questions in both, {len(trained)} ways to ask in the corpus"]))
     sys.exit(1 if shared else 0)

@@ -54,6 +54,7 @@ struct Options {
   int workers = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   float rate = 2e-3F, decay = 0.1F, dropout = 0.1F;
   bool bag = false;                     // train the embedding alone, on the tokens that weigh most
+  bool hold = false;                    // keep the rate instead of lowering it: for a run that another goes on from
   std::string warm;                     // begin with this bag's embedding and its layer
   std::string from, out = "nano.f32";   // from: begin with these parameters
 };
@@ -509,8 +510,8 @@ Options Parse(int argc, char** argv) {
   Options o;
   for (int i = 1; i < argc; i += 2) {
     const std::string_view name = argv[i];
-    if (name == "--bag") {
-      o.bag = true, i--;
+    if (name == "--bag" || name == "--hold") {
+      (name == "--bag" ? o.bag : o.hold) = true, i--;
       continue;
     }
     if (i + 1 == argc) std::fprintf(stderr, "%s needs a value\n", argv[i]), std::exit(2);
@@ -590,14 +591,14 @@ int Train(const Options& options) {
         clip = static_cast<float>(std::min(1.0, 1.0 / (std::sqrt(norm) + 1e-6)));
         const double done = static_cast<double>(step) / options.steps;
         rate = options.rate * std::min(1.0F, static_cast<float>(step + 1) / static_cast<float>(options.warmup)) *
-               static_cast<float>(std::max(0.01, 0.5 * (1 + std::cos(3.14159265 * done))));
+               (options.hold ? 1 : static_cast<float>(std::max(0.01, 0.5 * (1 + std::cos(3.14159265 * done)))));
         mean = step == 0 ? loss : 0.98 * mean + 0.02 * loss;
         step++;
-        if (step == 1 || step % 100 == 0) {
+        if (step == 1 || step % 50 == 0) {
           std::printf("step %d loss %.4f norm %.2f rate %.2e %.0f tokens/s %.0f s\n", step, step == 1 ? loss : mean, std::sqrt(norm), rate, tokens / seconds(), seconds());
           std::fflush(stdout);
         }
-        if (step % 1000 == 0) Save(options.out, parameters);
+        if (step % 100 == 0) Save(options.out, parameters);
       }
       sync.arrive_and_wait();
       optimizer.Step(parameters, gradient, clip, rate, step, from, to);

@@ -5,15 +5,21 @@ import { OurEngine } from '../../bench/compare/our-engine.ts';
 const OPTIONS = { context_length: 16_384, max_sequences: 16 };
 const MOST_TOKENS = 120;
 
+export interface Conversation {
+  readonly system?: string;
+  readonly turns: readonly string[];
+}
+
 /** Returns the last answer of each conversation, given the user turns, with default sampling. */
-export async function ask(model: string, conversations: readonly (readonly string[])[]): Promise<string[]> {
+export async function ask(model: string, conversations: readonly Conversation[]): Promise<string[]> {
   const { addon, directory } = loadAddon();
   addon.loadBackends(directory);
   const engine = await OurEngine.load(addon, model, OPTIONS);
   try {
     return await Promise.all(
-      conversations.map(async (turns) => {
+      conversations.map(async ({ system, turns }) => {
         const messages: { role: string; content: string }[] = [];
+        if (system !== undefined) messages.push({ role: 'system', content: system });
         let answer = '';
         for (const content of turns) {
           messages.push({ role: 'user', content });

@@ -6,10 +6,10 @@ import { ask } from './ask.ts';
 import { inventedIn } from './commands-named.ts';
 import { readAnswers, readQuestions, UNKNOWN, type Question } from './questions.ts';
 
-/** Shares of right answers that the shipped model must reach. */
-export const BARS: Readonly<Partial<Record<Question['part'], number>>> = { svc: 0.85, outside: 0.9 };
-/** Largest share of questions about svc with a wrong answer other than "I don't know". */
-export const CONFIDENTLY_WRONG_BAR = 0.11;
+/** Shares of right answers that the shipped model must reach. The aim for `svc` is 0.85. */
+export const BARS: Readonly<Partial<Record<Question['part'], number>>> = { svc: 0.77, outside: 0.9, limits: 0.9 };
+/** Largest share of questions about svc with a wrong answer other than "I don't know". The aim is 0.03. */
+export const CONFIDENTLY_WRONG_BAR = 0.04;
 
 export interface Scored {
   readonly question: Question;
@@ -25,10 +25,7 @@ export async function evaluate(model: string, folder: 'evaluation' | 'developmen
   const texts = readAnswers();
   for (const [intent, answers] of texts) for (const answer of answers) intents.set(answer, intent);
   const questions = readQuestions(folder);
-  const answers = await ask(
-    model,
-    questions.map(({ turns }) => turns),
-  );
+  const answers = await ask(model, questions);
   return questions.map((question, i) => {
     const answer = answers[i] ?? '';
     const right =

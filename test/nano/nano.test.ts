@@ -30,14 +30,16 @@ test('it is small, and the digest is the one in its README', async () => {
 });
 
 test('it answers questions about svc correctly and admits ignorance on all others', () => {
-  assert.ok(tally(scored, 'svc').all >= 400 && tally(scored, 'outside').all >= 100);
-  for (const part of ['svc', 'outside'] as const) {
+  assert.ok(
+    tally(scored, 'svc').all >= 600 && tally(scored, 'outside').all >= 170 && tally(scored, 'limits').all >= 48,
+  );
+  for (const part of ['svc', 'outside', 'limits'] as const) {
     const { right, all } = tally(scored, part);
     assert.ok(right >= (BARS[part] ?? 1) * all, `${part}: ${String(right)} of ${String(all)}`);
   }
 });
 
-test('few of its answers about svc are wrong without saying so', () => {
+test('it says that it does not know rather than something wrong about svc', () => {
   const { confident, all } = tally(scored, 'svc');
   assert.ok(confident <= CONFIDENTLY_WRONG_BAR * all, `${String(confident)} of ${String(all)} confidently wrong`);
 });

@@ -5,14 +5,16 @@ import { fileURLToPath } from 'node:url';
 
 const NANO = fileURLToPath(new URL('../../models/nano', import.meta.url));
 
-/** Intent, besides those of corpus/, of questions that are neither about svc nor small talk. */
+/** Intent of answers to questions that are neither about svc nor small talk. */
 export const UNKNOWN = 'unknown';
 export const ARITHMETIC = 'arithmetic';
 
-export const PARTS = ['svc', 'outside', 'turns', 'arithmetic'] as const;
+export const PARTS = ['svc', 'outside', 'limits', 'system', 'turns', 'arithmetic'] as const;
 
 export interface Question {
   readonly part: (typeof PARTS)[number];
+  /** System prompt; the answer must be the same as without it. */
+  readonly system?: string;
   /** User turns; the answer to the last one is scored. */
   readonly turns: readonly string[];
   /** Accepted intents. */
@@ -24,14 +26,20 @@ export interface Question {
 /** Reads the questions of `evaluation` or `development`. */
 export function readQuestions(folder: 'evaluation' | 'development'): Question[] {
   const lines = (part: Question['part']): string[] => read(join(folder, `${part}.txt`));
-  const labelled = (part: 'svc' | 'turns'): Question[] =>
+  const labelled = (part: 'svc' | 'limits' | 'system' | 'turns'): Question[] =>
     lines(part).map((line) => {
       const [intents = '', ...turns] = line.split(' | ');
       return { part, turns, intents: intents.split(',').map((intent) => intent.trim()) };
     });
+  const withSystem = labelled('system').map((question): Question => {
+    const [system = '', ...turns] = question.turns;
+    return { ...question, system, turns };
+  });
   return [
     ...labelled('svc'),
     ...lines('outside').map((line): Question => ({ part: 'outside', turns: [line], intents: [UNKNOWN] })),
+    ...labelled('limits'),
+    ...withSystem,
     ...labelled('turns'),
     ...sums(),
   ];
@@ -40,7 +48,7 @@ export function readQuestions(folder: 'evaluation' | 'development'): Question[] 
 /** Answers by intent. */
 export function readAnswers(): Map<string, readonly string[]> {
   const answers = new Map<string, readonly string[]>();
-  for (const name of ['svc', 'models', 'providers', 'concepts', 'talk']) {
+  for (const name of ['svc', 'models', 'providers', 'concepts', 'talk', 'newcomers']) {
     for (const [intent, texts] of readIntents(`${name}.txt`)) answers.set(intent, texts);
   }
   const templates = readIntents('provider-templates.txt');
