@@ -22,9 +22,10 @@ QUESTIONS = 0.1
 INTENT = 2.0    # most lies on the intent,
 DIGIT = 0.9     # the working of a sum nearly as much,
 ANSWER = 0.3    # and each token of the answer counts, in the rows that have one
-ANSWERED = 0.1   # share of the rows,
+ANSWERED = 0.1  # share of the rows,
 NEWCOMER = 0.25 # and of those of an intent that newcomers ask for: these answers are the longest
 HIDDEN = 0.06   # share of the question's tokens that are left out: no single word may decide
+CALLED = 0.03   # share of the rows that end with a tool's result: it can say nothing of it
 SYSTEM = 0.08   # share of the rows with a system prompt, whatever it says
 LONGEST = 400
 
@@ -45,6 +46,15 @@ def encode(conversation, tokenizer, rnd, writer, unsure):
         put(tokens, weight)
         put([tokenizer.special("end"), tokenizer.special("assistant")], 0.0)
 
+    if rnd.random() < CALLED:
+        tools, question, call, result = writer.called()
+        put([tokenizer.special("system")] + tokenizer.encode(tools) + [tokenizer.special("end")], 0.0)
+        ask(question, 0.0)
+        put(tokenizer.encode(call) + [tokenizer.special("end"), tokenizer.special("user")], 0.0)
+        put(tokenizer.encode(result) + [tokenizer.special("end"), tokenizer.special("assistant")], 0.0)
+        put([tokenizer.special("intent:unknown")], INTENT)
+        put(tokenizer.encode(rnd.choice(writer.unknown)) + [tokenizer.special("end")], ANSWER)
+        return ids, weights
     if rnd.random() < SYSTEM:
         text = " ".join(writer.expand(rnd.choice(writer.systems)) for _ in range(rnd.choice([1, 1, 2])))
         put([tokenizer.special("system")] + tokenizer.encode(text) + [tokenizer.special("end")], 0.0)

@@ -306,6 +306,26 @@ class Writer:
             return " ".join(words)
         return " ".join("".join(r.choice("bcdfghjklmnpqrstvwxz") for _ in range(r.randint(3, 9))) for _ in range(r.randint(1, 3)))
 
+    def called(self):
+        """(tools, question, call, result) of a conversation that comes back with a tool's result, as the chat template writes them."""
+        r = self.random
+        words = [self.pseudo() for _ in range(6)]
+        kinds = [{"type": "string"}, {"type": "integer", "minimum": 1}, {"type": "boolean"}, {"enum": words[3:5]}]
+
+        def tool(name):
+            fields = {field: r.choice(kinds) for field in r.sample(words, r.randint(0, 3))}
+            parameters = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+            described = {"name": name, "description": self.expand(r.choice(self.frames)), "parameters": parameters}
+            return {"type": "function", "function": described}
+
+        tools = [tool(name) for name in r.sample(words, r.randint(1, 2))]
+        given = {field: r.choice([r.choice(words), r.randint(1, 99), True]) for field in r.sample(words, r.randint(0, 3))}
+        call = json.dumps({"name": tools[0]["function"]["name"], "arguments": given}, ensure_ascii=False)
+        result = r.choice([self.expand(r.choice(self.frames)), json.dumps(given), f"{r.randint(-20, 999)} {r.choice(words)}",
+                           f"{r.choice(words).title()}, {r.randint(-20, 40)} °C", "error: " + r.choice(words), ""])
+        text = "".join(json.dumps(each, ensure_ascii=False) for each in tools)
+        return text, self.noise(self.expand(r.choice(self.frames))), f"<tool_call>\n{call}\n</tool_call>", result
+
     def sum(self):
         question, answer = self.arithmetic()
         return {"turns": [[question, answer]], "intent": "arithmetic"}

@@ -7,9 +7,9 @@ import { inventedIn } from './commands-named.ts';
 import { readAnswers, readQuestions, UNKNOWN, type Question } from './questions.ts';
 
 /** Shares of right answers that the shipped model must reach. The aim for `svc` is 0.85. */
-export const BARS: Readonly<Partial<Record<Question['part'], number>>> = { svc: 0.77, outside: 0.9, limits: 0.9 };
+export const BARS: Readonly<Partial<Record<Question['part'], number>>> = { svc: 0.83, outside: 0.9, limits: 0.9 };
 /** Largest share of questions about svc with a wrong answer other than "I don't know". The aim is 0.03. */
-export const CONFIDENTLY_WRONG_BAR = 0.04;
+export const CONFIDENTLY_WRONG_BAR = 0.045;
 
 export interface Scored {
   readonly question: Question;
