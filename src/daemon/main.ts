@@ -33,6 +33,7 @@ import {
 import { Puller } from '../models/pull/puller.ts';
 import { NamedModels } from '../models/store/named-models.ts';
 import { ModelStore } from '../models/store/store.ts';
+import { orElse } from '../protocol/foreign-text.ts';
 import { furtherNames } from '../protocol/model/settings.ts';
 import { ProviderKeys } from '../providers/provider-keys.ts';
 import { Router } from '../routing/router.ts';
@@ -123,7 +124,8 @@ async function run({ logFile, ...base }: Base): Promise<number> {
       inBackground(log, 'applying the settings of models', local.modelsChanged());
     },
     quantizer: quantizeFile,
-    surroundings: { platform: process.platform, home: homedir(), variable },
+    // A user without an entry and without HOME has no home; then nothing is found there.
+    surroundings: { platform: process.platform, home: orElse(homedir, '/'), variable },
     pull: (request, signal, dialect) => pullByName(puller, request, hubEnvironment(), signal, dialect),
   });
   try {
