@@ -125,7 +125,7 @@ TEST(MappingsOfDevicesAndNamelessFilesStay) {
   }
 }
 
-// Code, its data, and whatever the process writes.
+// Code, its data, and files that the process writes to.
 TEST(OtherMappingsStay) {
   const test::Folder folder;
   const auto path = FileOfBytes(folder, "a");

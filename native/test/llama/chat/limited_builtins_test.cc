@@ -16,18 +16,12 @@
 namespace svc {
 namespace {
 
-using jinja::mk_val;
 using jinja::value;
+using test::Dictionary;
 using test::kEnded;
-
-value Text(const std::string& text) { return mk_val<jinja::value_string>(text); }
-value Number(std::int64_t number) { return mk_val<jinja::value_int>(number); }
-value List(const std::vector<value>& items) { return mk_val<jinja::value_array>(items); }
-value Dictionary(const std::vector<std::pair<std::string, value>>& items) {
-  auto made = mk_val<jinja::value_object>();
-  for (const auto& [key, item] : items) made->insert(key, item);
-  return made;
-}
+using test::List;
+using test::Number;
+using test::Text;
 
 std::string Rendered(const std::string& text, const value& variables = nullptr) {
   LimitBuiltins();

@@ -15,27 +15,21 @@ namespace {
 
 using jinja::mk_val;
 using jinja::value;
+using test::Dictionary;
 using test::kEnded;
-
-value Text(const std::string& text) { return mk_val<jinja::value_string>(text); }
-value Number(std::int64_t number) { return mk_val<jinja::value_int>(number); }
-value List(const std::vector<value>& items) { return mk_val<jinja::value_array>(items); }
-
-value Variables(const std::vector<std::pair<std::string, value>>& named) {
-  auto made = mk_val<jinja::value_object>();
-  for (const auto& [name, each] : named) made->insert(name, each);
-  return made;
-}
+using test::List;
+using test::Number;
+using test::Text;
 
 // Values that every template below may use.
 value SomeVariables() {
   auto object = mk_val<jinja::value_object>();
   object->insert("a", Number(1));
   object->insert("b", List({Text("x"), Text("y")}));
-  return Variables({{"n", Number(3)},
-                    {"s", Text("Some text")},
-                    {"list", List({Number(3), Number(1), Number(2)})},
-                    {"object", object}});
+  return Dictionary({{"n", Number(3)},
+                     {"s", Text("Some text")},
+                     {"list", List({Number(3), Number(1), Number(2)})},
+                     {"object", object}});
 }
 
 std::string Plain(const std::string& text, const value& variables = nullptr) {
@@ -161,10 +155,10 @@ TEST(OnceTheLimitIsExceededEachStatementEndsTheTemplate) {
            "{% set ns = namespace() %}{% set ns.x = 1 + 2 %}",
            "{% macro m(a=1 + 2) %}{% endmacro %}{% set x = m() %}",
        }) {
-    const std::string ended = LimitedWithin(0, text, Variables({{"n", List({Number(1)})}}));
+    const std::string ended = LimitedWithin(0, text, Dictionary({{"n", List({Number(1)})}}));
     if (ended != kEnded)
       test::Fail(__FILE__, __LINE__, std::string(text) + " ends with " + ended.substr(0, 200));
-    EXPECT(!Limited(text, Variables({{"n", List({Number(1)})}})).starts_with(kEnded));
+    EXPECT(!Limited(text, Dictionary({{"n", List({Number(1)})}})).starts_with(kEnded));
   }
 }
 
@@ -172,7 +166,7 @@ TEST(WhatCannotBeEndlessEndsByItself) {
   EXPECT_EQ(LimitedWithin(0, ""), "");
   EXPECT_EQ(LimitedWithin(0, "{% set x = 1 %}"), "");
   EXPECT_EQ(LimitedWithin(0, "{% if false %}x{% endif %}"), "");
-  EXPECT_EQ(LimitedWithin(0, "{% for i in n %}x{% endfor %}", Variables({{"n", List({})}})),
+  EXPECT_EQ(LimitedWithin(0, "{% for i in n %}x{% endfor %}", Dictionary({{"n", List({})}})),
             kEnded);
   EXPECT_EQ(LimitedWithin(0, "{% macro m() %}x{% endmacro %}"), "");
 }
@@ -195,11 +189,11 @@ void ExpectEnded(const std::string& text, const value& variables) {
 
 TEST(OperatorsDoNotMakeWhatIsTooLarge) {
   const value variables =
-      Variables({{"many", Number(kTooMuch)},
-                 {"mib", Text(std::string(std::size_t{1} << 20U, 'x'))},
-                 {"empty", mk_val<jinja::value_string>(jinja::string())},
-                 {"half", Text(std::string(static_cast<std::size_t>(kTooMuch) / 2 + 1, 'x'))},
-                 {"doubled", Doubled()}});
+      Dictionary({{"many", Number(kTooMuch)},
+                  {"mib", Text(std::string(std::size_t{1} << 20U, 'x'))},
+                  {"empty", mk_val<jinja::value_string>(jinja::string())},
+                  {"half", Text(std::string(static_cast<std::size_t>(kTooMuch) / 2 + 1, 'x'))},
+                  {"doubled", Doubled()}});
   for (const char* expression : {
            "mib * 65",
            "65 * mib",
@@ -226,7 +220,7 @@ TEST(OperatorsDoNotMakeWhatIsTooLarge) {
 }
 
 TEST(OperatorsAreLimitedWhereverTheyStand) {
-  const value variables = Variables({{"mib", Text(std::string(std::size_t{1} << 20U, 'x'))}});
+  const value variables = Dictionary({{"mib", Text(std::string(std::size_t{1} << 20U, 'x'))}});
   const std::string large = "(mib * 65)";
   for (const std::string& text : {
            "{% set x = [" + large + "] %}",
@@ -261,7 +255,7 @@ TEST(OperatorsAreLimitedWhereverTheyStand) {
 
 TEST(ComparisonsDoNotTakeTooLong) {
   // Each search reads the whole text.
-  const value variables = Variables({{"text", Text(std::string(std::size_t{4} << 20U, 'x'))}});
+  const value variables = Dictionary({{"text", Text(std::string(std::size_t{4} << 20U, 'x'))}});
   ExpectEnded("{% set x = text in text %}", variables);
   EXPECT_EQ(
       LimitedWithin(WorkLimit::kMaxCpuSeconds, "{{ 'yy' in text }}{{ text == text }}", variables),
@@ -269,9 +263,9 @@ TEST(ComparisonsDoNotTakeTooLong) {
 }
 
 TEST(WhatIsWrittenIsLimitedInAll) {
-  const value variables = Variables({{"large", Text(std::string(std::size_t{32} << 20U, 'x'))},
-                                     {"object", mk_val<jinja::value_object>()},
-                                     {"doubled", Doubled()}});
+  const value variables = Dictionary({{"large", Text(std::string(std::size_t{32} << 20U, 'x'))},
+                                      {"object", mk_val<jinja::value_object>()},
+                                      {"doubled", Doubled()}});
   ExpectEnded("{{ doubled }}", variables);
   ExpectEnded(
       "{% for i in [1, 2, 3, 4, 5, 6, 7, 8, 9] %}{% set x %}{{ large }}{% endset %}"
@@ -292,7 +286,7 @@ TEST(WhatIsWrittenIsLimitedInAll) {
 }
 
 TEST(AFilterOfTextTakesNoValueThatIsTooLong) {
-  const value variables = Variables({{"doubled", Doubled()}});
+  const value variables = Dictionary({{"doubled", Doubled()}});
   for (const char* filter :
        {"capitalize", "lower", "replace", "strip", "title", "trim", "upper", "wordcount"}) {
     ExpectEnded("{% set x = doubled | " + std::string(filter) + " %}", variables);
@@ -304,14 +298,14 @@ TEST(AKeyThatIsHashedMayNotBeTooLarge) {
   for (int i = 0; i < 40; ++i) {
     doubled = mk_val<jinja::value_tuple>(std::vector<value>{doubled, doubled});
   }
-  const value variables = Variables({{"key", doubled}});
+  const value variables = Dictionary({{"key", doubled}});
   ExpectEnded("{% set x = {key: 1} %}", variables);
   ExpectEnded("{% set x = {1: 2}[key] %}", variables);
 }
 
 TEST(ALoopIsLimitedByItsItemsAndByTheVariablesItCopies) {
   // Each iteration copies all variables, and each place of the template may make one.
-  const value variables = Variables({{"items", List(std::vector<value>(200'000, Number(1)))}});
+  const value variables = Dictionary({{"items", List(std::vector<value>(200'000, Number(1)))}});
   std::string sets;
   for (int i = 0; i < 400; ++i) sets += "{% set v" + std::to_string(i) + " = 1 %}";
   const std::string iterations = "{% for i in items %}{% break %}{% endfor %}";
@@ -322,7 +316,7 @@ TEST(ALoopIsLimitedByItsItemsAndByTheVariablesItCopies) {
   const std::string loop = "{% for i in items %}{% break %}{% endfor %}";
   const double most = WorkLimit::kMaxAllocationBytes / kValueBytes;
   const auto with = [](std::size_t count) {
-    return Variables({{"items", List(std::vector<value>(count, Number(1)))}});
+    return Dictionary({{"items", List(std::vector<value>(count, Number(1)))}});
   };
   EXPECT_EQ(LimitedWithin(WorkLimit::kMaxCpuSeconds, loop, with(static_cast<std::size_t>(most))),
             "");
@@ -331,7 +325,7 @@ TEST(ALoopIsLimitedByItsItemsAndByTheVariablesItCopies) {
 
 TEST(WithoutALimitNothingIsEnded) {
   const std::size_t length = WorkLimit::kMaxAllocationBytes / 64;
-  const value variables = Variables({{"text", Text(std::string(length, 'x'))}});
+  const value variables = Dictionary({{"text", Text(std::string(length, 'x'))}});
   const std::string text = "{{ (text * 65) | length }}";
   EXPECT_EQ(Limited(text, variables), std::to_string(65 * length));
   EXPECT_EQ(LimitedWithin(WorkLimit::kMaxCpuSeconds, text, variables), kEnded);
@@ -352,7 +346,7 @@ TEST(ValuesThatATemplateMakesOrChangesAreKept) {
     value item = List({});
     const std::weak_ptr<jinja::value_t> seen = item;
     EXPECT_EQ(LimitedWithin(WorkLimit::kMaxCpuSeconds, text,
-                            Variables({{"item", item}, {"given", Variables({})}})),
+                            Dictionary({{"item", item}, {"given", Dictionary({})}})),
               "");
     item = nullptr;
     if (!seen.expired()) test::Fail(__FILE__, __LINE__, std::string(text) + " leaks");

@@ -1,10 +1,12 @@
 // Templates that llama.cpp's interpreter renders by itself, without a model or a chat.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/llama/chat/value_keeper.h"
 #include "jinja/lexer.h"
@@ -15,6 +17,19 @@ namespace svc::test {
 
 // The error that is thrown once the limit of the thread is exceeded.
 inline constexpr const char* kEnded = "the template runs for too long, or needs too much memory";
+
+inline jinja::value Text(const std::string& text) {
+  return jinja::mk_val<jinja::value_string>(text);
+}
+inline jinja::value Number(std::int64_t number) { return jinja::mk_val<jinja::value_int>(number); }
+inline jinja::value List(const std::vector<jinja::value>& items) {
+  return jinja::mk_val<jinja::value_array>(items);
+}
+inline jinja::value Dictionary(const std::vector<std::pair<std::string, jinja::value>>& items) {
+  auto made = jinja::mk_val<jinja::value_object>();
+  for (const auto& [key, item] : items) made->insert(key, item);
+  return made;
+}
 
 // May throw.
 inline jinja::program ParseProgram(const std::string& text) {
