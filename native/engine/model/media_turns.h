@@ -7,9 +7,9 @@
 //   runner      step ········ step ········ step
 //   projector        part          part
 //
-// A part of a picture takes a third as long as the step before, and at least what is left of the
-// inter-token target (part_ms): the projector chooses its operations accordingly. Prompts have half
-// of that target meanwhile (Loop::Plan).
+// A part of a picture takes a third as long as the step before it, or the rest of the inter-token
+// target if that is longer (part_ms): the projector chooses its operations accordingly. Prompts
+// have half of that target meanwhile (Loop::Plan).
 #pragma once
 
 #include <atomic>

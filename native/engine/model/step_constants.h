@@ -102,11 +102,12 @@ inline constexpr double kLeastLaneGain = 1.1;
 inline constexpr double kLeastHeldLaneGain = 1.0;
 
 // ---- pictures and sounds ------------------------------------------------------------------------
-// Between two steps of decoding sequences, a picture or sound is computed for this part of a step's
-// time, at most for kLongestWaitMs, and for what is left of kDecodingTargetMs. A third: a step with
-// rows of a prompt takes half of its target meanwhile, so that tokens come no more slowly than
-// beside prompts of text. (Measured, 8 streams, 0.5B Q4_0, 2 threads: with three times a step, as
-// in the lane, and whole steps, gaps are 600 ms, where text gives 230.)
+// Between two steps of decoding sequences, a picture or sound is computed for this part of the time
+// of the last step, but for no more than kLongestWaitMs. If that step ended before
+// kDecodingTargetMs, the rest of this target may be used instead. A third: prompts have half of the
+// target meanwhile. The longest gap between tokens is then 408 ms, beside prompts of text 303. With
+// three times a step, as in the lane, and whole steps, it was over 600 ms (measured: 8 streams,
+// 0.5B Q4_0, 2 threads).
 inline constexpr double kMediaShare = 1.0 / 3;
 
 }  // namespace svc
