@@ -72,12 +72,11 @@ test('a new daemon with the old settings, the same models, and the prefixes of c
     { role: 'user', content: 'Why?' },
   ];
   const { usage } = await turn(home, [question, ...next], 'builtin');
-  const { input_tokens = 0, cached_tokens = 0 } = usage ?? {};
+  const { input_tokens = 0 } = first.usage ?? {};
+  const { cached_tokens = 0 } = usage ?? {};
   assert.ok(input_tokens > 500, `${String(input_tokens)} tokens`);
-  assert.ok(
-    (input_tokens - cached_tokens) / input_tokens < 0.02,
-    `${String(cached_tokens)} of ${String(input_tokens)}`,
-  );
+  // Of the answer, too, where it is read as the tokens it was written in; that depends on what the model wrote.
+  assert.ok(cached_tokens >= input_tokens, `${String(cached_tokens)} of ${String(input_tokens)}`);
 });
 
 test('past the drain timeout, what runs and what waits is told to come again; its prefix is kept', async ({
