@@ -34,6 +34,7 @@
 #include "engine/llama/log_capture.h"
 #include "engine/llama/lora/adapters.h"
 #include "engine/llama/row_positions.h"
+#include "engine/model/cost_model.h"
 
 namespace svc {
 namespace {
@@ -79,7 +80,9 @@ class LlamaDecoder final : public Decoder {
 
   DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) override {
     abort_ = &abort;
-    const AbortedLog log(abort);
+    aborted_ = false;
+    began_at_ = Clock::now();
+    const AbortedLog log(aborted_);
     DecodeOutcome outcome = DecodeMedia(rows);
     if (outcome == DecodeOutcome::kDone) outcome = DecodeTokens(rows);
     abort_ = nullptr;
@@ -187,6 +190,7 @@ class LlamaDecoder final : public Decoder {
   }
   std::string Piece(Token token) const override { return model_.Piece(token, /*special=*/false); }
 
+  void SetStepLimit(double ms) override { step_limit_ms_ = ms; }
   void SetThreads(int threads) override {
     ggml_threadpool* const pool = pools_->Get(threads);
     if (pool != nullptr) llama_attach_threadpool(context_.get(), pool, pool);
@@ -254,10 +258,19 @@ class LlamaDecoder final : public Decoder {
     llama_set_abort_callback(
         context_.get(),
         [](void* user) {
-          const auto* abort = static_cast<LlamaDecoder*>(user)->abort_;
-          return abort != nullptr && abort->load(std::memory_order_relaxed);
+          auto* self = static_cast<LlamaDecoder*>(user);
+          self->aborted_ = self->IsToBeAborted();
+          return self->aborted_.load();
         },
         this);
+  }
+
+  // Asked after each operation, by the first of the threads that compute.
+  bool IsToBeAborted() const {
+    if (abort_ == nullptr) return false;
+    const bool is_late =
+        step_limit_ms_ > 0 && Milliseconds(Clock::now() - began_at_) > step_limit_ms_;
+    return is_late || abort_->load(std::memory_order_relaxed);
   }
 
   DecodeOutcome DecodeTokens(std::span<const Row> rows) {
@@ -379,8 +392,13 @@ class LlamaDecoder final : public Decoder {
   const bool on_cpu_;
   const std::uint32_t max_sequences_;
   const bool can_share_;
-  const llama_seq_id first_id_;               // libllama's id for our sequence 0
-  const std::atomic<bool>* abort_ = nullptr;  // of the running decode
+  const llama_seq_id first_id_;  // libllama's id for our sequence 0
+  double step_limit_ms_ = 0;
+  // ---- of the running decode ----
+  const std::atomic<bool>* abort_ = nullptr;
+  std::atomic<bool> aborted_ = false;
+  Clock::time_point began_at_;
+  // ----
   BatchRows batch_;
   TokenRows token_rows_;  // of the last Decode
   RowPositions positions_;

@@ -184,7 +184,7 @@ std::uint32_t CostModel::Cheapest(std::uint32_t rows) const {
     return Predict(padded, padded) / count;
   };
   std::uint32_t best = rows;
-  double least = kCheaper * each(rows);
+  double least = kCheaperWithoutSome * each(rows);
   for (std::size_t i = 0; i < kRows.size() && kRows[i] < rows; ++i) {
     if (!known_[i] || each(kRows[i]) >= least) continue;
     least = each(kRows[i]);

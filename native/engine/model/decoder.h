@@ -47,8 +47,9 @@ struct Row {
 enum class DecodeOutcome {
   kDone,
   kNoCells,  // too few free cells; the cache is unchanged
-  kAborted,  // the abort flag was seen; NextPosition() shows how far it got
-  kFailed,   // invalid batch or device failure; NextPosition() shows what is left
+  // The abort flag was seen, or the step took too long; NextPosition() shows how far it got.
+  kAborted,
+  kFailed,  // invalid batch or device failure; NextPosition() shows what is left
 };
 
 class Decoder {
@@ -131,6 +132,9 @@ class Decoder {
   // most `threads` if that is below max_threads().
   virtual void SetThreads(int threads) = 0;
   virtual int max_threads() const = 0;
+  // Aborts the following steps when they have taken so many milliseconds, where the device allows
+  // it. 0, as initially: never.
+  virtual void SetStepLimit(double ms) = 0;
 
   virtual std::uint32_t max_rows() const = 0;
   // At least kLeastOutputs and at least max_sequences() + kPaddingIds.

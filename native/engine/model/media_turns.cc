@@ -18,7 +18,7 @@ MediaTurns::Step::~Step() {
   if (turns_ == nullptr) return;
   const std::lock_guard lock(turns_->mutex_);
   turns_->step_ms_ = Milliseconds(Clock::now() - turns_->step_began_at_);
-  turns_->Give(turns_->media_waits_ ? Owner::kMedia : Owner::kNone);
+  turns_->Give(turns_->media_waits_ && !is_silent_ ? Owner::kMedia : Owner::kNone);
 }
 
 MediaTurns::Media::Media(MediaTurns* turns) : turns_(turns) {
@@ -41,9 +41,19 @@ void MediaTurns::Media::Yield() {
   turns_->TakeForMedia(lock);
 }
 
+void MediaTurns::Rest() {
+  const std::lock_guard lock(mutex_);
+  if (owner_ == Owner::kNone && media_waits_) Give(Owner::kMedia);
+}
+
 bool MediaTurns::step_waits() const {
   const std::lock_guard lock(mutex_);
   return step_waits_;
+}
+
+bool MediaTurns::media_waits() const {
+  const std::lock_guard lock(mutex_);
+  return media_waits_;
 }
 
 double MediaTurns::part_ms() const {

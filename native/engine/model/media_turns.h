@@ -9,7 +9,9 @@
 //
 // A part of a picture takes a third as long as the step before it, or the rest of the inter-token
 // target if that is longer (part_ms): the projector chooses its operations accordingly. Prompts
-// have half of that target meanwhile (Loop::Plan).
+// have half of that target meanwhile (Loop::Plan). A step whose token is a part of a character
+// gives its reader nothing. So that this reader does not wait for two steps and two parts, the next
+// step comes at once, and without prompts.
 #pragma once
 
 #include <atomic>
@@ -36,8 +38,12 @@ class MediaTurns {
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
 
+    // A reader waits for more of a character: the next turn is a step's again.
+    void SetSilent(bool is_silent) { is_silent_ = is_silent; }
+
    private:
     MediaTurns* const turns_;
+    bool is_silent_ = false;
   };
 
   // A picture or sound. Waits until its first turn begins. One at a time.
@@ -55,9 +61,12 @@ class MediaTurns {
     MediaTurns* const turns_;
   };
 
+  // There is no step to compute: a picture or sound need not wait for the next one.
+  void Rest();
   // True while there is a picture or sound: the next step may have to wait.
   bool has_media() const { return has_media_; }
   bool step_waits() const;
+  bool media_waits() const;
   // Milliseconds of a part.
   double part_ms() const;
 

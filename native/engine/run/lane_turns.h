@@ -1,5 +1,5 @@
 // When the prompt in the lane (prefill_lane.h) gives way to a step of the generations that decode
-// beside it.
+// beside it. A picture or sound follows the same rule for silent steps (media_turns.h).
 //
 // A step is due as scheduler.h says, counted from the last step that gave every generation in it
 // some text. A step after which one of them has no text, because its token is only a part of a
@@ -44,6 +44,9 @@ class LaneTurns {
     since_ = now_();
     due_step_ = steps + 1;
   }
+
+  // The last step did not count.
+  bool is_silent() const { return silent_steps_ > 0; }
 
  private:
   // A character has at most four bytes, and a token at least one.

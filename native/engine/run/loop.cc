@@ -187,9 +187,11 @@ bool Loop::Plan(bool beside_media) {
   std::vector<Demand> demands;
   demands.reserve(candidates.size());
   for (const Generation* generation : candidates) demands.push_back(DemandOf(*generation));
-  if (beside_media && CountDecoding(demands) > 0) costs_.ShareTargets(costs_.targets().turns + 1);
+  beside_media = beside_media && CountDecoding(demands) > 0;
+  if (beside_media) costs_.ShareTargets(costs_.targets().turns + 1);
   StepLimits limits = costs_.Limits(demands, decoder_->max_rows(), yield);
   limits.cells = admission_.AvailableCells();
+  if (beside_media && was_silent()) limits.prompt_rows = 0;
   is_beside_lane_ = !demands.empty();
   if (prefiller_.generation() != nullptr && lane_turns_.MayGoOn(demands, limits, costs_)) {
     step_.planned.push_back(prefiller_.generation()->id);
@@ -331,16 +333,29 @@ DecodeOutcome Loop::Decode(const std::atomic<bool>& abort, StepStats& stats) {
   const double cpu_before_ms = costs_.CpuMs();
   const Clock::time_point started_at = now_();
   decoder_->SetAdapters(step_.parts.front().generation->adapters);
+  decoder_->SetStepLimit(MayBeRepeated() ? costs_.LimitMs(stats.predicted_ms) : 0);
   const DecodeOutcome outcome = decoder_->Decode(step_.rows, abort);
   stats.spent_ms = Milliseconds(now_() - started_at);
   padding_.Remove(step_);
   if (outcome == DecodeOutcome::kDone) Learn(stats, outputs, costs_.CpuMs() - cpu_before_ms);
+  if (outcome == DecodeOutcome::kAborted && !abort) {
+    costs_.Stalled(stats.spent_ms);
+    UseThreads();
+  }
   return outcome;
 }
+
+// Where a memory cannot be cut, an aborted step costs a sequence all of it; and the time of
+// pictures and sounds is not predicted.
+bool Loop::MayBeRepeated() const { return decoder_->can_share() && !step_.HasMedia(); }
 
 void Loop::Learn(const StepStats& stats, std::uint32_t outputs, double cpu_ms) {
   // Pictures and sounds are computed apart from the tokens, so their time teaches nothing.
   if (step_.HasMedia() || !costs_.Learn(stats, outputs, cpu_ms)) return;
+  UseThreads();
+}
+
+void Loop::UseThreads() {
   decoder_->SetThreads(costs_.threads());
   drafts_.SetThreads(costs_.threads());
 }

@@ -100,6 +100,8 @@ class Loop {
   bool Plan(bool beside_media = false);
   const std::vector<GenerationId>& planned() const { return step_.planned; }
   StepOwner step_owner() const;
+  // After the last step a generation waits for the rest of a character (lane_turns.h).
+  bool was_silent() const { return lane_turns_.is_silent(); }
   // Counts tokens that were computed in vain for a share's sake.
   void Charge(ShareId share, double tokens) { shares_.Charge(share, tokens); }
   // Computes what was planned. `abort` may be set by another thread at any time.
@@ -144,7 +146,9 @@ class Loop {
   DecodeOutcome Decode(const std::atomic<bool>& abort, StepStats& stats);
   void Recover(DecodeOutcome outcome);
   void RemoveRows(const StepPart& part);
+  bool MayBeRepeated() const;
   void Learn(const StepStats& stats, std::uint32_t outputs, double cpu_ms);
+  void UseThreads();
   void Count(const StepStats& stats);
 
   // ---- tokens and text ----

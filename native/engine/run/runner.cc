@@ -117,6 +117,7 @@ void Runner::RunLoop() {
     }
     Deliver();
   }
+  if (turns_ != nullptr) turns_->Rest();
   loop_->CancelAll();
   Deliver();
   loop_->SaveUntil(Clock::now() + kSaveTime);
@@ -131,6 +132,7 @@ bool Runner::TakeInbox() {
     return !changed_.empty() || !arrivals_.empty() || store_changed_ || grant_ ||
            (!worker_.held() && loop_->HasWork());
   };
+  if (turns_ != nullptr && !has_work()) turns_->Rest();
   const bool wants_to_save = loop_->WantsToSave();
   const Clock::duration idle = loop_->MayLoseUnsaved() ? Clock::duration() : kIdleBeforeSave;
   may_save_ = wants_to_save && !worker_.WaitUntil(lock, last_step_ + idle, has_work);
@@ -161,11 +163,12 @@ bool Runner::TakeInbox() {
 }
 
 void Runner::Step() {
-  const MediaTurns::Step turn(turns_.get());
+  MediaTurns::Step turn(turns_.get());
   if (!loop_->Plan(turns_ != nullptr && turns_->has_media())) return;
   Deliver();
   if (!ClaimBatch()) return;
   loop_->Compute(worker_.abort());
+  turn.SetSilent(loop_->was_silent());
   const auto lock = worker_.Lock();
   worker_.EndBatch();
   if (yielded_to_) loop_->Charge(*yielded_to_, step_owner_.rows);

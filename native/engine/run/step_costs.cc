@@ -33,10 +33,17 @@ bool StepCosts::Learn(const StepStats& step, std::uint32_t outputs, double cpu_m
   if (!threads_.trying()) model_.Observe(step.rows, outputs, step.spent_ms);
   if (!cpu_ms_) return false;
   const int threads = threads_.threads();
-  const double now_ms = Milliseconds(now_().time_since_epoch());
-  model_.Scale(threads_.StepDone(now_ms, step.spent_ms, step.predicted_ms, cpu_ms));
+  model_.Scale(threads_.StepDone(NowMs(), step.spent_ms, step.predicted_ms, cpu_ms));
   return threads_.threads() != threads;
 }
+
+double StepCosts::NowMs() const { return Milliseconds(now_().time_since_epoch()); }
+
+double StepCosts::LimitMs(double predicted_ms) const {
+  return threads_.LimitMs(NowMs(), predicted_ms);
+}
+
+void StepCosts::Stalled(double spent_ms) { threads_.StepStalled(NowMs(), spent_ms); }
 
 void StepCosts::Record(std::uint32_t rows, double ms, bool sampled) {
   if (model_.measured()) return;

@@ -56,6 +56,12 @@ class StepCosts {
   // Learns from a step that was computed to its end in `cpu_ms` of processor time. True: the number
   // of threads has changed.
   bool Learn(const StepStats& step, std::uint32_t outputs, double cpu_ms);
+  // Milliseconds after which the next step has stalled and is to be aborted; 0: it may take any
+  // time. See thread_governor.h.
+  double LimitMs(double predicted_ms) const;
+  // Learns from a step that was aborted for that after `spent_ms`: the number of threads has
+  // changed.
+  void Stalled(double spent_ms);
   // Records a step of `rows` that took `ms` with its sampling. A GPU goes on computing after a step
   // has returned, and only a sample proves that it is done, so steps since the last sample are
   // recorded as one. `sampled`: this step ended with a sample. No effect where the cost is
@@ -63,6 +69,8 @@ class StepCosts {
   void Record(std::uint32_t rows, double ms, bool sampled);
 
  private:
+  double NowMs() const;
+
   const StepTargets targets_;
   std::uint32_t turns_ = 1;
   const Now now_;

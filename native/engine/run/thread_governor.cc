@@ -1,7 +1,10 @@
 #include "engine/run/thread_governor.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
+
+#include "engine/model/step_constants.h"
 
 namespace svc {
 namespace {
@@ -22,6 +25,10 @@ constexpr double kTrialLoss = 1.5;
 
 // Steps this many times dearer than predicted are hardly running: a trial starts without a pause.
 constexpr double kStall = 8;
+// A step has stalled when it takes this many times as long as predicted, or kStall times during the
+// pause behind a trial that failed. Before the second it never has: that soon it ends anyway.
+constexpr double kLate = 3;
+constexpr double kLeastLimitMs = kDecodingTargetMs;
 
 constexpr double kLongestPauseMs = 16'000;
 // Length of a pause, relative to the trial before it: bounds the cost of all trials.
@@ -60,6 +67,28 @@ double ThreadGovernor::StepDone(double now_ms, double spent_ms, double predicted
   return 1;
 }
 
+double ThreadGovernor::LimitMs(double now_ms, double predicted_ms) const {
+  if (threads_ == 1 || predicted_ms <= 0) return 0;
+  const double as_before = kLate * std::clamp(before_, 1.0, 2.0);
+  const double times = trying() ? as_before : now_ms < next_trial_ms_ ? kStall : kLate;
+  return std::max(kLeastLimitMs, times * predicted_ms);
+}
+
+void ThreadGovernor::StepStalled(double now_ms, double spent_ms) {
+  if (trying() && threads_ > from_) {
+    trial_ms_ += spent_ms;
+    (void)EndTrial(now_ms, /*bad=*/true);
+    return;
+  }
+  // A trial with fewer threads that stalls goes on with still fewer.
+  const int from = trying() ? from_ : threads_;
+  // How long it would have taken is not known, so any step that ends is better. Where that is
+  // wrong, a trial with more threads follows within a second.
+  before_ = std::numeric_limits<double>::infinity();
+  Try(threads_ / 2);
+  from_ = from;
+}
+
 void ThreadGovernor::Try(int threads) {
   from_ = std::exchange(threads_, threads);
   sums_ = {};
@@ -69,7 +98,7 @@ void ThreadGovernor::Try(int threads) {
 double ThreadGovernor::EndTrial(double now_ms, bool bad) {
   const Sums trial = std::exchange(sums_, {});
   const int from = std::exchange(from_, 0);
-  const double cost = trial.spent_ms / trial.predicted_ms;
+  const double cost = trial.predicted_ms > 0 ? trial.spent_ms / trial.predicted_ms : 0;
   if (!bad && cost <= kTrialGain * before_) {
     part_ = 2;
     pause_ms_ = kFirstPauseMs;

@@ -13,7 +13,8 @@
 // fewer threads, since half may still be too many. Without contention, more threads are tried in
 // the same way. A trial ends with the first step that is clearly worse, and the pause after it is
 // many times as long as the trial: on a busy machine, a step with one thread too many can take a
-// hundred times as long. Such a step starts the next trial at once, without a pause.
+// hundred times as long. So a step that takes several times as long as predicted is aborted and
+// computed again with fewer threads, in a trial that starts without a pause.
 #pragma once
 
 namespace svc {
@@ -28,6 +29,12 @@ class ThreadGovernor {
   int threads() const { return threads_; }
   // The next step is part of a trial: its cost does not predict later ones.
   bool trying() const { return from_ != 0; }
+
+  // Milliseconds after which the next step, predicted to take `predicted_ms`, has stalled. 0: it
+  // may take any time.
+  double LimitMs(double now_ms, double predicted_ms) const;
+  // The step was aborted after `spent_ms`, at that limit. REQUIRES: LimitMs was above 0.
+  void StepStalled(double now_ms, double spent_ms);
 
   // `cpu_ms`: processor time of the process during the step. Returns how much dearer steps have
   // become for good, as a factor; 1 but for the end of a trial that changed something.
@@ -45,10 +52,11 @@ class ThreadGovernor {
 
   const int most_;
   int threads_;
-  int from_ = 0;       // threads before the trial; 0: there is no trial
-  int part_ = 2;       // divisor of the threads in the next trial: 2, 4, ...
-  double before_ = 1;  // cost of the steps before the trial, relative to the prediction
-  Sums sums_;          // since the last decision
+  int from_ = 0;  // threads before the trial; 0: there is no trial
+  int part_ = 2;  // divisor of the threads in the next trial: 2, 4, ...
+  // Cost of the steps before the trial, relative to the prediction; infinite after a stall.
+  double before_ = 1;
+  Sums sums_;  // since the last decision
   double trial_ms_ = 0;
   double pause_ms_ = kFirstPauseMs;
   double next_trial_ms_ = 0;

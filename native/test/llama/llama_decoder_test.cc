@@ -210,6 +210,18 @@ TEST(AnAbortedBatchCanBeComputedLater) {
   });
 }
 
+TEST(AStepThatTakesTooLongIsAborted) {
+  ForEachModel([](const LlamaModel& model) {
+    const auto decoder = NewDecoder(model);
+    const std::vector<float> expected = Compute(*decoder, 0, Tokens(50));
+    decoder->SetStepLimit(1e-6);
+    EXPECT(decoder->Decode(RowsOf(1, Tokens(50), 0), kNever) == DecodeOutcome::kAborted);
+    decoder->RemoveSequence(1);
+    decoder->SetStepLimit(0);
+    EXPECT(AreNear(Compute(*decoder, 1, Tokens(50)), expected));
+  });
+}
+
 // ---- cells --------------------------------------------------------------------------------------
 
 TEST(SharedCellsAreThoseOfBoth) {

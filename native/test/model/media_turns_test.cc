@@ -89,6 +89,45 @@ TEST(AStepThatWaitsIsNext) {
   EXPECT(order == std::vector<int>({1, 2, 3}));
 }
 
+// After a step that gave a reader no text, the next turn is a step's, too.
+TEST(ASilentStepIsFollowedByAStep) {
+  MediaTurns turns;
+  std::atomic<bool> computes = false;
+  std::thread projector;
+  {
+    MediaTurns::Step step(&turns);
+    projector = std::thread([&] {
+      const MediaTurns::Media media(&turns);
+      computes = true;
+    });
+    while (!turns.media_waits()) std::this_thread::yield();
+    step.SetSilent(true);
+  }
+  {
+    const MediaTurns::Step step(&turns);
+    EXPECT(!computes);
+  }
+  projector.join();
+  EXPECT(computes);
+}
+
+// A generation may end, or be paused, after a token without text.
+TEST(WithoutANextStepAPictureGoesOn) {
+  MediaTurns turns;
+  std::thread projector;
+  {
+    MediaTurns::Step step(&turns);
+    projector = std::thread([&] { const MediaTurns::Media media(&turns); });
+    while (!turns.media_waits()) std::this_thread::yield();
+    step.SetSilent(true);
+  }
+  EXPECT(turns.media_waits());
+  turns.Rest();
+  projector.join();
+  turns.Rest();
+  const MediaTurns::Step step(&turns);
+}
+
 // Milliseconds of a part after a step of 5 ms or more, and those of the step from outside.
 std::pair<double, double> PartAfterStep(double decoding_ms) {
   MediaTurns turns(decoding_ms);

@@ -47,10 +47,14 @@ TEST(AStepWithoutTextIsRepeatedThreeTimesAtMost) {
   };
   parts.Pass(1000);
   for (const std::uint64_t number : {1U, 2U, 3U}) EXPECT(!step(number, false));
+  EXPECT(turns.is_silent());
   EXPECT(step(4, false));
+  EXPECT(!turns.is_silent());
   parts.Pass(1000);
   EXPECT(!step(5, false));
+  EXPECT(turns.is_silent());
   EXPECT(step(6, true));
+  EXPECT(!turns.is_silent());
   // It had a text in the last step that counted or later: others do not wait for its next one.
   parts.Pass(1000);
   generation.last_text_step = 7;

@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "loop_bench.h"
 #include "test.h"
 #include "virtual_bench.h"
 
@@ -43,6 +44,65 @@ TEST(BesideAPictureALongPromptHasHalfTheTime) {
     EXPECT(bench.longest_step_ms <= target);
     EXPECT(bench.longest_step_ms > 0.9 * target);
     for (const GenerationId id : {1U, 9U}) bench.ExpectAsAlone(id);
+  }
+}
+
+TEST(BesideAPictureAStepWithoutTextIsFollowedByOneWithoutPrompts) {
+  VirtualBench bench({.cells = 8192, .max_rows = 512}, /*measured=*/true, /*part=*/0.1);
+  bench.beside_media = true;
+  bench.Add(Steady(1, Prompt(1, 8), 300));
+  for (int i = 0; i < 10; ++i) (void)bench.Step();
+  bench.Add(Steady(9, Prompt(9, 7000), 1));
+  int silent = 0;
+  bool was_silent = false;
+  while (!bench.ends.contains(9) && bench.Step()) {
+    if (was_silent) EXPECT_EQ(bench.loop->stats().last_step.prompt_rows, 0U);
+    was_silent = bench.loop->was_silent() && !bench.ends.contains(1);
+    silent += was_silent ? 1 : 0;
+  }
+  EXPECT(silent > 0);
+  bench.RunToTheEnd();
+  for (const GenerationId id : {1U, 9U}) bench.ExpectAsAlone(id);
+}
+
+// Another program takes a processor: with two threads a step would take 100 times as long.
+class Crowded : public LoopBench {
+ public:
+  explicit Crowded(bool can_share) {
+    FakeOptions options{.can_share = can_share, .threads = 2};
+    options.fault = [this](std::span<const Row>, const std::atomic<bool>&) {
+      const double ms = is_crowded && record.threads != 1 ? 2000 : 20;
+      const double limit = record.step_limit_ms;
+      const bool is_late = limit > 0 && ms > limit;
+      Pass(is_late ? limit : ms);
+      longest_ms = std::max(longest_ms, is_late ? limit : ms);
+      return is_late ? DecodeOutcome::kAborted : DecodeOutcome::kDone;
+    };
+    auto decoder = std::make_unique<FakeDecoder>(std::move(options), &record);
+    const CostModel cost = CostModel::Measure(*decoder, now(), 1e6);
+    loop = std::make_unique<Loop>(std::move(decoder),
+                                  LoopOptions{.cost = cost, .now = now(), .cpu_ms = [this] {
+                                                return Milliseconds(now()().time_since_epoch());
+                                              }});
+  }
+
+  bool is_crowded = false;
+  double longest_ms = 0;
+};
+
+TEST(AStalledStepIsComputedAgainWithFewerThreads) {
+  const Want want = Steady(1, Prompt(1, 8), 60);
+  for (const bool can_share : {true, false}) {
+    Crowded bench(can_share);
+    bench.loop->Add(SubmissionOf(want));
+    for (int i = 0; i < 3; ++i) (void)bench.Step();
+    bench.is_crowded = true;
+    bench.longest_ms = 0;
+    (void)bench.RunToTheEnd();
+    EXPECT_EQ(bench.texts[1], Alone(want, 1024).text);
+    EXPECT_EQ(bench.record.threads.load(), 1);
+    // What an aborted step leaves of a memory that cannot be cut is nothing: it is waited for.
+    EXPECT_EQ(bench.longest_ms, can_share ? 100.0 : 2000.0);
   }
 }
 

@@ -38,13 +38,22 @@ class Machine {
       const bool trial = governor.trying();
       const int threads = governor.threads();
       const double predicted = cost_.Predict(1, 1);
+      if (threads > 1) ++steps_with_many;
+      const double limit = governor.LimitMs(now_ms, predicted);
+      if (limit > 0 && ms > limit) {
+        now_ms += limit;
+        governor.StepStalled(now_ms, limit);
+        ++stalls;
+        continue;
+      }
       now_ms += ms;
+      longest_wait_ms = std::max(longest_wait_ms, now_ms - last_end_ms_);
+      last_end_ms_ = now_ms;
       const double factor = governor.StepDone(now_ms, ms, predicted, ms * threads * CpuShare());
       if (!trial) cost_.Observe(1, 1, ms);
       if (factor != 1) cost_.Scale(factor);
       if (governor.threads() != threads) ++changes;
       if (trial) tried_ms += ms;
-      if (crowded && threads > 1) ++steps_with_many;
       ++steps;
     }
   }
@@ -57,6 +66,8 @@ class Machine {
   double tried_ms = 0;
   bool crowded = false;
   int steps_with_many = 0;
+  int stalls = 0;
+  double longest_wait_ms = 0;  // from one step that was computed to the next
 
  private:
   // Part of a processor's time that each thread gets.
@@ -74,6 +85,7 @@ class Machine {
 
   const int cores_;
   CostModel cost_;
+  double last_end_ms_ = 0;
 
  public:
   ThreadGovernor governor;
@@ -130,15 +142,62 @@ TEST(ThreadsAreTakenBackWhenItIsOver) {
   }
 }
 
-// If a step with two threads takes many seconds, there are few such steps.
+// If a step with two threads takes half a minute, there are few such steps, and none is waited for.
 TEST(OnACrowdedMachineFewStepsAreWasted) {
   Machine machine(2);
   machine.Run(2000);
+  EXPECT_EQ(machine.stalls, 0);
+  machine.steps_with_many = 0;
   machine.busy = 40;
   machine.crowded = true;
   machine.Run(300'000);
   EXPECT_EQ(machine.governor.threads(), 1);
-  EXPECT(machine.steps_with_many <= 2);
+  EXPECT_EQ(machine.steps_with_many, machine.stalls);
+  EXPECT(machine.stalls > 0 && machine.stalls <= 2);
+  // With one thread a step takes 1,353 ms; before it, the one that stalled.
+  EXPECT(machine.longest_wait_ms < 1353 + 150);
+}
+
+TEST(ATrialOfMoreThreadsThatStallsEndsAtOnce) {
+  Machine machine(2);
+  machine.Run(2000);
+  machine.busy = 2;
+  machine.Run(5000);
+  EXPECT_EQ(machine.governor.threads(), 1);
+  machine.busy = 0;
+  while (!machine.governor.trying()) machine.Run(1);
+  machine.busy = 40;
+  machine.crowded = true;
+  machine.longest_wait_ms = 0;
+  const int before = machine.stalls;
+  machine.Run(5000);
+  EXPECT_EQ(machine.stalls, before + 1);
+  EXPECT_EQ(machine.governor.threads(), 1);
+  EXPECT(machine.longest_wait_ms < 1353 + 400);
+}
+
+TEST(ThreadsAreHalvedUntilAStepEnds) {
+  ThreadGovernor governor(16);
+  double now_ms = 0;
+  for (const int threads : {8, 4, 2}) {
+    const double limit = governor.LimitMs(now_ms, /*predicted_ms=*/50);
+    EXPECT(limit >= 150 && limit <= 300);
+    governor.StepStalled(now_ms += limit, limit);
+    EXPECT_EQ(governor.threads(), threads);
+    EXPECT(governor.trying());
+  }
+  // Here steps end, however slow they are: that is their cost with so few threads.
+  double cost = 1;
+  for (int i = 0; i < 4; ++i) cost = governor.StepDone(now_ms += 400, 400, 50, 800);
+  EXPECT_EQ(cost, 8.0);
+  EXPECT(!governor.trying());
+  EXPECT_EQ(governor.threads(), 2);
+  // In the pause behind a trial only steps that hardly run are aborted.
+  EXPECT_EQ(governor.LimitMs(now_ms, 50), 400.0);
+  EXPECT_EQ(governor.LimitMs(now_ms + 1e9, 50), 150.0);
+  EXPECT_EQ(governor.LimitMs(now_ms + 1e9, 1), 100.0);
+  EXPECT_EQ(governor.LimitMs(now_ms, /*predicted_ms=*/0), 0.0);
+  EXPECT_EQ(ThreadGovernor(1).LimitMs(now_ms, 50), 0.0);
 }
 
 TEST(ManyThreadsAreHalvedAsOftenAsItHelps) {

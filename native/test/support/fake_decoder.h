@@ -98,9 +98,10 @@ struct FakeRecord {
   std::atomic<std::uint32_t> steps = 0;
   std::atomic<std::uint32_t> largest_batch = 0;  // sequences
   std::atomic<std::uint32_t> rows = 0;
-  std::atomic<int> threads = 0;          // of the last SetThreads; 0: never called
-  std::atomic<std::uint32_t> cells = 0;  // in use, by one sequence or many
-  std::atomic<std::uint32_t> grown = 0;  // calls of Grow
+  std::atomic<int> threads = 0;           // of the last SetThreads; 0: never called
+  std::atomic<double> step_limit_ms = 0;  // of the last SetStepLimit
+  std::atomic<std::uint32_t> cells = 0;   // in use, by one sequence or many
+  std::atomic<std::uint32_t> grown = 0;   // calls of Grow
   std::atomic<std::uint32_t> states_saved = 0;
   std::atomic<std::uint32_t> states_loaded = 0;
   std::atomic<std::uint32_t> lane_layers = 0;  // calls of Advance(kLayer)
@@ -140,6 +141,7 @@ class FakeDecoder final : public Decoder {
   bool IsEndOfGeneration(Token token) const override { return token == kFakeEnd; }
   std::string Piece(Token token) const override { return FakePiece(token); }
   void SetThreads(int threads) override;
+  void SetStepLimit(double ms) override { record_->step_limit_ms = ms; }
   int max_threads() const override { return options_.threads; }
   std::uint32_t max_rows() const override { return options_.max_rows; }
   std::uint32_t max_outputs() const override;
