@@ -109,9 +109,9 @@ inline constexpr double kLeastHeldLaneGain = 1.0;
 // Between two steps of decoding sequences, a picture or sound is computed for this part of the time
 // of the last step, but for no more than kLongestWaitMs. If that step ended before
 // kDecodingTargetMs, the rest of this target may be used instead. A third: prompts have half of the
-// target meanwhile. The longest gap between tokens is then 408 ms, beside prompts of text 303. With
-// three times a step, as in the lane, and whole steps, it was over 600 ms (measured: 8 streams,
-// 0.5B Q4_0, 2 threads).
+// target meanwhile. The longest gap between tokens is then 227 ms, beside prompts of text 199 ms.
+// With three times a step, as in the lane, and whole steps, it was over 600 ms (measured: 8
+// streams, 0.5B F16, 2 threads).
 inline constexpr double kMediaShare = 1.0 / 3;
 
 }  // namespace svc

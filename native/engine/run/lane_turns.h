@@ -3,7 +3,7 @@
 //
 // A step is due as scheduler.h says, counted from the last step that gave every generation in it
 // some text. A step after which one of them has no text, because its token is only a part of a
-// character, does not count, up to kMostSilentSteps in a row.
+// character, does not count, up to kMostSilentSteps in a row; nor does one that was aborted.
 #pragma once
 
 #include <algorithm>
@@ -38,6 +38,8 @@ class LaneTurns {
   void NoText(const Generation& generation) {
     if (generation.last_text_step < due_step_) is_silent_ = true;
   }
+  // The step was aborted, so nobody in it got anything.
+  void StepAborted() { is_silent_ = true; }
   void StepEnds(std::uint64_t steps) {
     silent_steps_ = is_silent_ && silent_steps_ < kMostSilentSteps ? silent_steps_ + 1 : 0;
     if (silent_steps_ > 0) return;

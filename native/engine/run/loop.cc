@@ -320,6 +320,7 @@ void Loop::ComputeStep(const std::atomic<bool>& abort) {
       if (generation.pending() == 0) Advance(part);
     }
   } else {
+    if (outcome == DecodeOutcome::kAborted) lane_turns_.StepAborted();
     Recover(outcome);
   }
   Count(stats);
@@ -333,12 +334,13 @@ DecodeOutcome Loop::Decode(const std::atomic<bool>& abort, StepStats& stats) {
   const double cpu_before_ms = costs_.CpuMs();
   const Clock::time_point started_at = now_();
   decoder_->SetAdapters(step_.parts.front().generation->adapters);
-  decoder_->SetStepLimit(MayBeRepeated() ? costs_.LimitMs(stats.predicted_ms) : 0);
+  const double limit_ms = MayBeRepeated() ? costs_.LimitMs(stats.predicted_ms) : 0;
+  decoder_->SetStepLimit(limit_ms);
   const DecodeOutcome outcome = decoder_->Decode(step_.rows, abort);
   stats.spent_ms = Milliseconds(now_() - started_at);
   padding_.Remove(step_);
   if (outcome == DecodeOutcome::kDone) Learn(stats, outputs, costs_.CpuMs() - cpu_before_ms);
-  if (outcome == DecodeOutcome::kAborted && !abort) {
+  if (outcome == DecodeOutcome::kAborted && limit_ms > 0 && !abort) {
     costs_.Stalled(stats.spent_ms);
     UseThreads();
   }

@@ -100,7 +100,7 @@ class Loop {
   bool Plan(bool beside_media = false);
   const std::vector<GenerationId>& planned() const { return step_.planned; }
   StepOwner step_owner() const;
-  // After the last step a generation waits for the rest of a character (lane_turns.h).
+  // In the last step a generation got no text (lane_turns.h): it is to have the next one soon.
   bool was_silent() const { return lane_turns_.is_silent(); }
   // Counts tokens that were computed in vain for a share's sake.
   void Charge(ShareId share, double tokens) { shares_.Charge(share, tokens); }

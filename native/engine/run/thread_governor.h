@@ -14,7 +14,9 @@
 // the same way. A trial ends with the first step that is clearly worse, and the pause after it is
 // many times as long as the trial: on a busy machine, a step with one thread too many can take a
 // hundred times as long. So a step that takes several times as long as predicted is aborted and
-// computed again with fewer threads, in a trial that starts without a pause.
+// computed again with fewer threads, in a trial that starts without a pause. Beside two busy
+// processes the longest gap between tokens of 8 streams was 2.7 to 3.0 s, and is 0.6 to 1.6 s
+// (measured: two cores, 0.5B F16).
 #pragma once
 
 namespace svc {

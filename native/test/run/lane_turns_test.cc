@@ -55,6 +55,14 @@ TEST(AStepWithoutTextIsRepeatedThreeTimesAtMost) {
   EXPECT(turns.is_silent());
   EXPECT(step(6, true));
   EXPECT(!turns.is_silent());
+  // Nor does anybody get a text of a step that is aborted.
+  parts.Pass(1000);
+  turns.StepBegins();
+  turns.StepAborted();
+  turns.StepEnds(6);
+  EXPECT(turns.is_silent());
+  EXPECT(!turns.MayGoOn(decoding, {}, parts.costs));
+  EXPECT(step(6, true));
   // It had a text in the last step that counted or later: others do not wait for its next one.
   parts.Pass(1000);
   generation.last_text_step = 7;
