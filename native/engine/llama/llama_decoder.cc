@@ -394,14 +394,14 @@ class LlamaDecoder final : public Decoder {
   const bool can_share_;
   const llama_seq_id first_id_;  // libllama's id for our sequence 0
   double step_limit_ms_ = 0;
+  BatchRows batch_;
+  TokenRows token_rows_;  // of the last Decode
+  RowPositions positions_;
+
   // ---- of the running decode ----
   const std::atomic<bool>* abort_ = nullptr;
   std::atomic<bool> aborted_ = false;
   Clock::time_point began_at_;
-  // ----
-  BatchRows batch_;
-  TokenRows token_rows_;  // of the last Decode
-  RowPositions positions_;
 };
 
 }  // namespace
