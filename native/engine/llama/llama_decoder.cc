@@ -34,7 +34,7 @@
 #include "engine/llama/log_capture.h"
 #include "engine/llama/lora/adapters.h"
 #include "engine/llama/row_positions.h"
-#include "engine/model/cost_model.h"
+#include "engine/llama/step_watch.h"
 
 namespace svc {
 namespace {
@@ -79,13 +79,11 @@ class LlamaDecoder final : public Decoder {
   }
 
   DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) override {
-    abort_ = &abort;
-    aborted_ = false;
-    began_at_ = Clock::now();
-    const AbortedLog log(aborted_);
+    watch_.Begin(abort);
+    const AbortedLog log(watch_.aborted());
     DecodeOutcome outcome = DecodeMedia(rows);
     if (outcome == DecodeOutcome::kDone) outcome = DecodeTokens(rows);
-    abort_ = nullptr;
+    watch_.End();
     return outcome;
   }
 
@@ -190,7 +188,7 @@ class LlamaDecoder final : public Decoder {
   }
   std::string Piece(Token token) const override { return model_.Piece(token, /*special=*/false); }
 
-  void SetStepLimit(double ms) override { step_limit_ms_ = ms; }
+  void SetStepLimit(double ms) override { watch_.SetLimit(ms); }
   void SetThreads(int threads) override {
     ggml_threadpool* const pool = pools_->Get(threads);
     if (pool != nullptr) llama_attach_threadpool(context_.get(), pool, pool);
@@ -255,22 +253,7 @@ class LlamaDecoder final : public Decoder {
     lane_params_ = LlamaPrefillLane::Params(params_, bounds_.least_lane);
     SetThreads(threads_);
     UseAdapters(context_.get(), options_.adapters, used_adapters_);
-    llama_set_abort_callback(
-        context_.get(),
-        [](void* user) {
-          auto* self = static_cast<LlamaDecoder*>(user);
-          self->aborted_ = self->IsToBeAborted();
-          return self->aborted_.load();
-        },
-        this);
-  }
-
-  // Asked after each operation, by the first of the threads that compute.
-  bool IsToBeAborted() const {
-    if (abort_ == nullptr) return false;
-    const bool is_late =
-        step_limit_ms_ > 0 && Milliseconds(Clock::now() - began_at_) > step_limit_ms_;
-    return is_late || abort_->load(std::memory_order_relaxed);
+    llama_set_abort_callback(context_.get(), StepWatch::IsToBeAborted, &watch_);
   }
 
   DecodeOutcome DecodeTokens(std::span<const Row> rows) {
@@ -393,15 +376,10 @@ class LlamaDecoder final : public Decoder {
   const std::uint32_t max_sequences_;
   const bool can_share_;
   const llama_seq_id first_id_;  // libllama's id for our sequence 0
-  double step_limit_ms_ = 0;
   BatchRows batch_;
   TokenRows token_rows_;  // of the last Decode
   RowPositions positions_;
-
-  // ---- of the running decode ----
-  const std::atomic<bool>* abort_ = nullptr;
-  std::atomic<bool> aborted_ = false;
-  Clock::time_point began_at_;
+  StepWatch watch_;
 };
 
 }  // namespace

@@ -367,6 +367,16 @@ std::uint32_t Admission::RowsToCheckpoint(const Generation& generation, std::uin
 
 // ---- the disk tier, statistics ------------------------------------------------------------------
 
+void Admission::OnStoreChange(std::function<void()> listener) {
+  if (PrefixStore* store = tiers_.store()) store->OnChange(std::move(listener));
+}
+
+void Admission::SaveUntil(Clock::time_point deadline) {
+  PrefixStore* store = tiers_.store();
+  if (store == nullptr) return;
+  while (store->WaitForWrite(deadline) && WantsToSave() && Clock::now() < deadline) SaveOne();
+}
+
 std::vector<GenerationId> Admission::TakeFetched() {
   std::vector<GenerationId> fetched = tiers_.TakeFetched(FreeSequence(), own_cells_);
   if (!fetched.empty()) may_admit_ = true;

@@ -111,7 +111,9 @@ class Admission {
 
   // ---- the disk tier (prefix_tiers.h) ----
 
-  PrefixStore* store() const { return tiers_.store(); }
+  // `listener` is called on a thread of its own when TakeFetched or SaveOne may have something to
+  // do. Before anything else.
+  void OnStoreChange(std::function<void()> listener);
   std::unique_ptr<PrefixStore> TakeStore() { return tiers_.TakeStore(); }
   // Takes over prefixes that have been read. Returns the generations that need not wait any more.
   std::vector<GenerationId> TakeFetched();
@@ -120,6 +122,8 @@ class Admission {
   bool WantsToSave() const { return tiers_.WantsToSave(); }
   bool MayLoseUnsaved() const { return tiers_.MayLoseUnsaved(); }
   void SaveOne() { tiers_.SaveOne(FreeSequence(), own_cells_); }
+  // Saves all until the deadline; the last write may go on after it.
+  void SaveUntil(Clock::time_point deadline);
 
   // Adds what the cache holds to the statistics.
   void AddTo(EngineStats* stats) const;

@@ -85,17 +85,17 @@ void Loop::SetPaused(GenerationId id, bool paused) {
 }
 
 void Loop::Cancel(GenerationId id) {
-  Generation* generation = Find(id);
-  if (generation == nullptr) return;
-  Finish(*generation, generation->End(now_(), FinishReason::kCancelled, ""));
+  if (Generation* generation = Find(id)) Cancel(*generation);
 }
 
 void Loop::CancelAll() {
   for (const auto& generation : generations_) {
-    if (!generation->ended) {
-      Finish(*generation, generation->End(now_(), FinishReason::kCancelled, ""));
-    }
+    if (!generation->ended) Cancel(*generation);
   }
+}
+
+void Loop::Cancel(Generation& generation) {
+  Finish(generation, generation.End(now_(), FinishReason::kCancelled, ""));
 }
 
 void Loop::GrantCells(std::uint32_t cells, std::string refusal) {
@@ -147,20 +147,10 @@ StepOwner Loop::step_owner() const {
 
 // ---- the disk tier ------------------------------------------------------------------------------
 
-void Loop::OnStoreChange(std::function<void()> listener) {
-  if (admission_.store() != nullptr) admission_.store()->OnChange(std::move(listener));
-}
-
 void Loop::TakeFetched() {
   for (const GenerationId id : admission_.TakeFetched()) {
     if (Generation* generation = Find(id); generation != nullptr) generation->fetching = false;
   }
-}
-
-void Loop::SaveUntil(Clock::time_point deadline) {
-  PrefixStore* store = admission_.store();
-  if (store == nullptr) return;
-  while (store->WaitForWrite(deadline) && WantsToSave() && Clock::now() < deadline) SaveOne();
 }
 
 // ---- planning -----------------------------------------------------------------------------------
@@ -353,8 +343,7 @@ bool Loop::MayBeRepeated() const { return decoder_->can_share() && !step_.HasMed
 
 void Loop::Learn(const StepStats& stats, std::uint32_t outputs, double cpu_ms) {
   // Pictures and sounds are computed apart from the tokens, so their time teaches nothing.
-  if (step_.HasMedia() || !costs_.Learn(stats, outputs, cpu_ms)) return;
-  UseThreads();
+  if (!step_.HasMedia() && costs_.Learn(stats, outputs, cpu_ms)) UseThreads();
 }
 
 void Loop::UseThreads() {
@@ -399,10 +388,9 @@ void Loop::Recover(DecodeOutcome outcome) {
 // Removes what the part's rows have left in the cache behind the tokens that count as computed.
 void Loop::RemoveRows(const StepPart& part) {
   const SequenceId sequence = part.generation->sequence;
+  const std::uint32_t begin = part.generation->computed;
   const auto end = static_cast<std::uint32_t>(decoder_->NextPosition(sequence));
-  if (part.generation->computed < end) {
-    decoder_->RemoveCells(sequence, part.generation->computed, end);
-  }
+  if (begin < end) decoder_->RemoveCells(sequence, begin, end);
 }
 
 // The next stretch of the batch in the lane.
@@ -544,8 +532,7 @@ void Loop::Finish(Generation& generation, GenerationOutput output, bool keep_pre
 }
 
 void Loop::Fail(Generation& generation, const char* why) {
-  const Status status(StatusCode::kInternal, why);
-  Finish(generation, generation.Fail(now_(), status), /*keep_prefix=*/false);
+  Finish(generation, generation.Fail(now_(), {StatusCode::kInternal, why}), /*keep_prefix=*/false);
 }
 
 }  // namespace svc

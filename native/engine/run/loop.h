@@ -111,14 +111,16 @@ class Loop {
 
   // `listener` is called on a thread of its own when TakeFetched or SaveOne may have something to
   // do. Before anything else.
-  void OnStoreChange(std::function<void()> listener);
+  void OnStoreChange(std::function<void()> listener) {
+    admission_.OnStoreChange(std::move(listener));
+  }
   void TakeFetched();
   // For when there is no work: copies one prefix that is in memory alone, to be written.
   bool WantsToSave() const { return admission_.WantsToSave(); }
   bool MayLoseUnsaved() const { return admission_.MayLoseUnsaved(); }
   void SaveOne() { admission_.SaveOne(); }
   // Saves all of them until the deadline; the last write may go on after it.
-  void SaveUntil(Clock::time_point deadline);
+  void SaveUntil(Clock::time_point deadline) { admission_.SaveUntil(deadline); }
 
   // True if the outputs need not be taken before the planned step, or another like the last one.
   bool MayWait() const;
@@ -130,6 +132,7 @@ class Loop {
 
  private:
   Generation* Find(GenerationId id);
+  void Cancel(Generation& generation);
   Demand DemandOf(const Generation& generation) const;
 
   // ---- planning ----

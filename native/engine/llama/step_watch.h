@@ -1,0 +1,46 @@
+// When the running step of a decoder is aborted: once another thread wants it, or when it takes too
+// long.
+#pragma once
+
+#include <atomic>
+
+#include "engine/model/cost_model.h"
+
+namespace svc {
+
+// Thread: the decoder's. ggml asks after each operation, on the first of the threads that compute,
+// which is the same one.
+class StepWatch {
+ public:
+  // Milliseconds of each following step. 0: it may take any time.
+  void SetLimit(double ms) { limit_ms_ = ms; }
+
+  // Around a step. `abort` may be set by another thread at any time.
+  void Begin(const std::atomic<bool>& abort) {
+    abort_ = &abort;
+    aborted_ = false;
+    began_at_ = Clock::now();
+  }
+  void End() { abort_ = nullptr; }
+
+  // The last step was aborted.
+  const std::atomic<bool>& aborted() const { return aborted_; }
+
+  // ggml's abort callback.
+  static bool IsToBeAborted(void* watch) {
+    auto* const self = static_cast<StepWatch*>(watch);
+    return self->aborted_ = self->abort_ != nullptr && (*self->abort_ || self->IsLate());
+  }
+
+ private:
+  bool IsLate() const {
+    return limit_ms_ > 0 && Milliseconds(Clock::now() - began_at_) > limit_ms_;
+  }
+
+  double limit_ms_ = 0;
+  const std::atomic<bool>* abort_ = nullptr;  // of the running step
+  std::atomic<bool> aborted_ = false;
+  Clock::time_point began_at_;
+};
+
+}  // namespace svc
