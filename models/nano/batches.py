@@ -23,14 +23,15 @@ INTENT = 2.0    # most lies on the intent,
 DIGIT = 0.9     # the working of a sum nearly as much,
 ANSWER = 0.3    # and each token of the answer counts, in the rows that have one
 ANSWERED = 0.1  # share of the rows,
-NEWCOMER = 0.25 # and of those of an intent that newcomers ask for: these answers are the longest
+NEWCOMER = 0.25 # and of those of an intent that newcomers ask for: these answers are the longest;
+                # all facts have theirs, because each is asked for seldom
 HIDDEN = 0.06   # share of the question's tokens that are left out: no single word may decide
 CALLED = 0.03   # share of the rows that end with a tool's result: it can say nothing of it
 SYSTEM = 0.08   # share of the rows with a system prompt, whatever it says
 LONGEST = 400
 
 
-def encode(conversation, tokenizer, rnd, writer, unsure):
+def encode(conversation, tokenizer, rnd, writer, unsure, answering):
     """ids, and the loss's weight on each."""
     ids, weights = [], []
 
@@ -71,7 +72,7 @@ def encode(conversation, tokenizer, rnd, writer, unsure):
     if intent == "arithmetic":
         put([tokenizer.special(f"digit:{digit}") for digit in reversed(answer.split(" = ")[1])], DIGIT)
         put(tokenizer.encode(answer) + [tokenizer.special("end")], ANSWER)
-    elif rnd.random() < (NEWCOMER if intent in writer.newcomers else ANSWERED):
+    elif intent.startswith("fact-") or rnd.random() < max(answering, NEWCOMER if intent in writer.newcomers else 0):
         put(tokenizer.encode(answer) + [tokenizer.special("end")], ANSWER)
     return ids[:LONGEST], weights[:LONGEST]
 
@@ -83,12 +84,13 @@ def main():
     parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--sums", type=float, default=0, help="share of the rows that are arithmetic, besides the usual ones")
     parser.add_argument("--unsure", type=float, default=0, help="share of the rows whose intent is given as unknown")
+    parser.add_argument("--answering", type=float, default=ANSWERED, help="share of the rows that go on to the answer")
     options = parser.parse_args()
     tokenizer = Tokenizer(json.load(open(options.tokenizer)))
     writer, rnd = Writer(options.seed), random.Random(options.seed)
     try:
         while True:
-            rows = [encode(writer.sum() if rnd.random() < options.sums else writer.conversation(), tokenizer, rnd, writer, options.unsure)
+            rows = [encode(writer.sum() if rnd.random() < options.sums else writer.conversation(), tokenizer, rnd, writer, options.unsure, options.answering)
                     for _ in range(options.rows)]
             batch = struct.pack("<i", len(rows))
             for ids, weights in rows:

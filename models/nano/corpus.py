@@ -175,7 +175,7 @@ class Writer:
         r = self.random
         if not short:
             if r.random() < 0.10:
-                text = r.choice(["hi, ", "hello, ", "please ", "hey ", "ok ", "so ", "um ", "quick question: ", "excuse me, ", "well, ",
+                text = r.choice(["hi, ", "hello, ", "hello! ", "hi! ", "hi there. ", "good morning, ", "please ", "hey ", "ok ", "so ", "um ", "quick question: ", "excuse me, ", "well, ",
                                  "now ", "sorry, ", "i wonder, ", "say, ", "just tell me, ", "one more thing: "]) + text
             if r.random() < 0.08:
                 text += r.choice([" please", " thanks", " in svc", " with svc", " again", " exactly", " quickly", " on my machine",
@@ -337,12 +337,12 @@ class Writer:
         if kind < 0.66:
             name = r.choice(self.newcomers if kind < 0.28 else self.names)
             return name, self.question(name), self.answer(name)
-        if kind < 0.84:
+        if kind < 0.825:
             return "unknown", self.noise(self.expand(r.choice(self.frames))), r.choice(self.unknown)
-        if kind < 0.90:
+        if kind < 0.885:
             question, answer = self.arithmetic()
             return "arithmetic", question, answer
-        if kind < 0.965:
+        if kind < 0.95:
             name, write = r.choice([("maths", self.hard_maths), ("languages", self.foreign), ("unclear", self.unclear)])
             return name, write(), self.answer(name)
         number = r.randrange(len(self.facts))

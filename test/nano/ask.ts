@@ -1,4 +1,4 @@
-/** Runs conversations with a model in our engine, as many at once as it supports. */
+/** Runs conversations with a model in our engine, as many at once as it computes. */
 import { loadAddon } from '../../src/engine/loader.ts';
 import { OurEngine } from '../../bench/compare/our-engine.ts';
 
@@ -16,19 +16,24 @@ export async function ask(model: string, conversations: readonly Conversation[])
   addon.loadBackends(directory);
   const engine = await OurEngine.load(addon, model, OPTIONS);
   try {
-    return await Promise.all(
-      conversations.map(async ({ system, turns }) => {
-        const messages: { role: string; content: string }[] = [];
-        if (system !== undefined) messages.push({ role: 'system', content: system });
-        let answer = '';
-        for (const content of turns) {
-          messages.push({ role: 'user', content });
-          ({ text: answer } = await engine.ask({ messages }, {}, MOST_TOKENS));
-          messages.push({ role: 'assistant', content: answer });
-        }
-        return answer;
-      }),
-    );
+    const one = async ({ system, turns }: Conversation): Promise<string> => {
+      const messages: { role: string; content: string }[] = [];
+      if (system !== undefined) messages.push({ role: 'system', content: system });
+      let answer = '';
+      for (const content of turns) {
+        messages.push({ role: 'user', content });
+        ({ text: answer } = await engine.ask({ messages }, {}, MOST_TOKENS));
+        messages.push({ role: 'assistant', content: answer });
+      }
+      return answer;
+    };
+    const answers: string[] = [];
+    const left = conversations.entries();
+    const ask = async (): Promise<void> => {
+      for (const [number, conversation] of left) answers[number] = await one(conversation);
+    };
+    await Promise.all(Array.from({ length: OPTIONS.max_sequences }, ask));
+    return answers;
   } finally {
     await engine.close();
   }

@@ -6,8 +6,13 @@ import { ask } from './ask.ts';
 import { inventedIn } from './commands-named.ts';
 import { readAnswers, readQuestions, UNKNOWN, type Question } from './questions.ts';
 
-/** Shares of right answers that the shipped model must reach. The aim for `svc` is 0.85. */
-export const BARS: Readonly<Partial<Record<Question['part'], number>>> = { svc: 0.83, outside: 0.9, limits: 0.9 };
+/** Shares of right answers that the shipped model must reach. */
+export const BARS: Readonly<Partial<Record<Question['part'], number>>> = {
+  svc: 0.85,
+  outside: 0.9,
+  limits: 0.9,
+  facts: 1,
+};
 /** Largest share of questions about svc with a wrong answer other than "I don't know". The aim is 0.03. */
 export const CONFIDENTLY_WRONG_BAR = 0.045;
 

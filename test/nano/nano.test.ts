@@ -7,8 +7,9 @@ import * as assert from 'uvu/assert';
 import { inspectGguf, readGgufHeader } from '../../src/models/gguf/gguf.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { inventedIn } from './commands-named.ts';
+import { ask } from './ask.ts';
 import { BARS, CONFIDENTLY_WRONG_BAR, evaluate, tally, type Scored } from './evaluate.ts';
-import { readAnswers } from './questions.ts';
+import { readAnswers, readLearned, UNKNOWN } from './questions.ts';
 
 const test = suite('nano');
 let scored: readonly Scored[] = [];
@@ -42,6 +43,50 @@ test('it answers questions about svc correctly and admits ignorance on all other
 test('it says that it does not know rather than something wrong about svc', () => {
   const { confident, all } = tally(scored, 'svc');
   assert.ok(confident <= CONFIDENTLY_WRONG_BAR * all, `${String(confident)} of ${String(all)} confidently wrong`);
+});
+
+test('its everyday facts are right', () => {
+  const facts = scored.filter(({ question }) => question.part === 'facts');
+  assert.ok(facts.length >= 140);
+  assert.equal(
+    facts.filter(({ right }) => !right).map(({ question, answer }) => [question.turns[0], answer]),
+    [],
+  );
+});
+
+test('what it was taught it says word for word, numbers included', async () => {
+  const texts = new Set([...readAnswers().values()].flat());
+  const questions = readLearned();
+  assert.ok(questions.length >= 500);
+  const answers = await ask(
+    builtinModelPath(),
+    questions.map((question) => ({ turns: [question] })),
+  );
+  assert.equal(
+    answers.flatMap((answer, i) => (texts.has(answer) ? [] : [[questions[i], answer]])),
+    [],
+  );
+});
+
+/** What a stranger sends to it first: the README has the one, `npm start` the other. */
+test('it answers what its own pages and programs ask', async () => {
+  const text = (path: string): string => readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), 'utf8');
+  const questions = [
+    ...['README.md', 'docs/install.md'].flatMap((page) =>
+      [...(text(page).split('## First real model')[0] ?? '').matchAll(/^svc run "(.+)"$/gm)].map(([, asked]) => asked),
+    ),
+    .../DEFAULT_ARGUMENTS = .*'(.+)'\]/.exec(text('scripts/start.js'))!.slice(1),
+  ] as string[];
+  assert.ok(questions.length >= 3);
+  const unknown = readAnswers().get(UNKNOWN) ?? [];
+  const answers = await ask(
+    builtinModelPath(),
+    questions.map((question) => ({ turns: [question] })),
+  );
+  assert.equal(
+    questions.filter((_, i) => unknown.includes(answers[i] ?? '')),
+    [],
+  );
 });
 
 test('no answer names a command or flag that does not exist', () => {

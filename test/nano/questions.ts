@@ -9,7 +9,7 @@ const NANO = fileURLToPath(new URL('../../models/nano', import.meta.url));
 export const UNKNOWN = 'unknown';
 export const ARITHMETIC = 'arithmetic';
 
-export const PARTS = ['svc', 'outside', 'limits', 'system', 'turns', 'arithmetic'] as const;
+export const PARTS = ['svc', 'outside', 'limits', 'system', 'turns', 'arithmetic', 'facts'] as const;
 
 export interface Question {
   readonly part: (typeof PARTS)[number];
@@ -42,7 +42,30 @@ export function readQuestions(folder: 'evaluation' | 'development'): Question[] 
     ...withSystem,
     ...labelled('turns'),
     ...sums(),
+    ...readFacts().flatMap(({ questions, answer }, number) =>
+      questions.map((question): Question => ({ part: 'facts', turns: [question], intents: [factOf(number)], answer })),
+    ),
   ];
+}
+
+const factOf = (number: number): string => `fact-${String(number)}`;
+
+/** The everyday facts that it learned, with the questions that it learned them by: it can know no others. */
+function readFacts(): { questions: string[]; answer: string }[] {
+  return read(join('corpus', 'facts.txt')).map((line) => {
+    const [questions = '', answer = ''] = line.split(' | ');
+    return { questions: questions.split(';'), answer };
+  });
+}
+
+/** Plain questions of the corpus, without alternatives to choose from: of each intent that has such, the first and the last. */
+export function readLearned(): string[] {
+  return ['svc', 'models', 'providers', 'concepts', 'talk', 'newcomers'].flatMap((name) =>
+    [...readIntents(`${name}.txt`, 'q ').values()].flatMap((questions) => {
+      const plain = questions.filter((question) => !/[([<]/.test(question));
+      return [...new Set([...plain.slice(0, 1), ...plain.slice(-1)])];
+    }),
+  );
 }
 
 /** Answers by intent. */
@@ -60,6 +83,7 @@ export function readAnswers(): Map<string, readonly string[]> {
     }
   }
   answers.set(UNKNOWN, read(join('corpus', 'unknown.txt')));
+  for (const [number, { answer }] of readFacts().entries()) answers.set(factOf(number), [answer]);
   return answers;
 }
 
@@ -75,13 +99,13 @@ function sums(): Question[] {
   return questions;
 }
 
-/** Parses `= intent` lines, each followed by lines of which `a answer` are collected. */
-function readIntents(file: string): Map<string, string[]> {
+/** Parses `= intent` lines, each followed by lines with an answer (`a `) or a question (`q `). Collects those of a kind. */
+function readIntents(file: string, kind: 'a ' | 'q ' = 'a '): Map<string, string[]> {
   const intents = new Map<string, string[]>();
-  let answers: string[] = [];
+  let texts: string[] = [];
   for (const line of read(join('corpus', file))) {
-    if (line.startsWith('= ')) intents.set(line.slice(2), (answers = []));
-    else if (line.startsWith('a ')) answers.push(line.slice(2));
+    if (line.startsWith('= ')) intents.set(line.slice(2), (texts = []));
+    else if (line.startsWith(kind)) texts.push(line.slice(kind.length));
   }
   return intents;
 }
