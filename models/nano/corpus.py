@@ -175,7 +175,8 @@ class Writer:
         r = self.random
         if not short:
             if r.random() < 0.10:
-                text = r.choice(["hi, ", "hello, ", "hello! ", "hi! ", "hi there. ", "good morning, ", "please ", "hey ", "ok ", "so ", "um ", "quick question: ", "excuse me, ", "well, ",
+                text = r.choice(["hi, ", "hello, ", "hello! ", "hi! ", "hi there. ", "good morning, ", "please ", "hey ", "ok ",
+                                 "so ", "um ", "quick question: ", "excuse me, ", "well, ",
                                  "now ", "sorry, ", "i wonder, ", "say, ", "just tell me, ", "one more thing: "]) + text
             if r.random() < 0.08:
                 text += r.choice([" please", " thanks", " in svc", " with svc", " again", " exactly", " quickly", " on my machine",

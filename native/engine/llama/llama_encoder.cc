@@ -21,6 +21,7 @@
 #include "engine/llama/batch_rows.h"
 #include "engine/llama/llama_context_ptr.h"
 #include "engine/llama/log_capture.h"
+#include "engine/llama/step_watch.h"
 
 namespace svc {
 namespace {
@@ -87,11 +88,8 @@ class LlamaEncoder final : public Encoder {
     llama_context_params params = EncoderParams(model_, rows);
     params.n_threads = options_.threads;
     params.n_threads_batch = options_.threads;
-    params.abort_callback = [](void* user) {
-      const auto* abort = static_cast<LlamaEncoder*>(user)->abort_;
-      return abort != nullptr && abort->load(std::memory_order_relaxed);
-    };
-    params.abort_callback_data = this;
+    params.abort_callback = StepWatch::IsToBeAborted;
+    params.abort_callback_data = &watch_;
 
     context_.reset();  // freed before the new one is allocated
     const LogCapture log;
@@ -117,8 +115,8 @@ class LlamaEncoder final : public Encoder {
   Status Run(const std::atomic<bool>& abort) {
     const llama_batch batch = batch_.Batch();
     const llama_memory_t memory = llama_get_memory(context_.get());
-    abort_ = &abort;
-    const AbortedLog log(abort);
+    watch_.Begin(abort);
+    const AbortedLog log(watch_.aborted());
     int code = 0;
     try {
       if (memory != nullptr) llama_memory_clear(memory, /*data=*/false);
@@ -129,7 +127,7 @@ class LlamaEncoder final : public Encoder {
     } catch (const std::exception&) {
       code = -3;
     }
-    abort_ = nullptr;
+    watch_.End();
     switch (code) {
       case 0:
         return Status::Ok();
@@ -166,7 +164,7 @@ class LlamaEncoder final : public Encoder {
   const bool recurrent_;
   const bool ranks_;
   ContextPtr context_;
-  const std::atomic<bool>* abort_ = nullptr;  // of the running batch
+  StepWatch watch_;
   BatchRows batch_;
 };
 

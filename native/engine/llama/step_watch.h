@@ -1,5 +1,5 @@
-// When the running step of a decoder is aborted: once another thread wants it, or when it takes too
-// long.
+// When the running step of a decoder or encoder is aborted: once another thread wants it, or when
+// it takes too long.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,8 @@
 
 namespace svc {
 
-// Thread: the decoder's. ggml asks after each operation, on the first of the threads that compute,
-// which is the same one.
+// Thread: the one that computes the step. ggml asks after each operation, on the first of its
+// threads, which is the same one. Must live while the context computes.
 class StepWatch {
  public:
   // Milliseconds of each following step. 0: it may take any time.

@@ -49,7 +49,8 @@ enum class DecodeOutcome {
   kNoCells,  // too few free cells; the cache is unchanged
   // The abort flag was seen, or the step took too long; NextPosition() shows how far it got.
   kAborted,
-  kFailed,  // invalid batch or device failure; NextPosition() shows what is left
+  // The batch was invalid, or the device failed. What is still in the cache: see NextPosition().
+  kFailed,
 };
 
 class Decoder {

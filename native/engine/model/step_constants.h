@@ -47,7 +47,7 @@ inline constexpr double kSlowestStep = 2.0;
 inline constexpr double kCheaper = 0.9;
 // The same for fewer sequences in a step than decode: each that is left out waits twice as long for
 // its token. With 0.9, errors of the model left out two of eight streams although all together were
-// cheaper (measured: 0.5B F16, steps of 5 rows predicted 23 ms, taken 31 ms; of 8 rows 39 ms).
+// cheaper (measured: 0.5B Q4_0, steps of 5 rows predicted 23 ms, taken 31 ms; of 8 rows 39 ms).
 inline constexpr double kCheaperWithoutSome = 0.75;
 
 // ---- the record of steps, used where the cost was not measured (on a GPU) -----------------------
@@ -111,7 +111,7 @@ inline constexpr double kLeastHeldLaneGain = 1.0;
 // kDecodingTargetMs, the rest of this target may be used instead. A third: prompts have half of the
 // target meanwhile. The longest gap between tokens is then 227 ms, beside prompts of text 199 ms.
 // With three times a step, as in the lane, and whole steps, it was over 600 ms (measured: 8
-// streams, 0.5B F16, 2 threads).
+// streams, 0.5B Q4_0, 2 threads).
 inline constexpr double kMediaShare = 1.0 / 3;
 
 }  // namespace svc

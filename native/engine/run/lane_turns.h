@@ -38,7 +38,7 @@ class LaneTurns {
   void NoText(const Generation& generation) {
     if (generation.last_text_step < due_step_) is_silent_ = true;
   }
-  // The step was aborted, so nobody in it got anything.
+  // The step was aborted: no generation in it got a token.
   void StepAborted() { is_silent_ = true; }
   void StepEnds(std::uint64_t steps) {
     silent_steps_ = is_silent_ && silent_steps_ < kMostSilentSteps ? silent_steps_ + 1 : 0;

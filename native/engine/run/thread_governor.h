@@ -16,7 +16,7 @@
 // hundred times as long. So a step that takes several times as long as predicted is aborted and
 // computed again with fewer threads, in a trial that starts without a pause. Beside two busy
 // processes the longest gap between tokens of 8 streams was 2.7 to 3.0 s, and is 0.6 to 1.6 s
-// (measured: two cores, 0.5B F16).
+// (measured: two cores, 0.5B Q4_0).
 #pragma once
 
 namespace svc {
