@@ -118,6 +118,24 @@ elseif(SVC_LLAMA STREQUAL "source")
   add_subdirectory("${SVC_LLAMA_SOURCE_DIR}" "${CMAKE_BINARY_DIR}/llama.cpp" EXCLUDE_FROM_ALL)
   target_link_libraries(svc_llama INTERFACE llama-common llama ggml ggml-base)
   unset(BUILD_SHARED_LIBS)
+  if(WIN32)
+    # cpu_kernels.cc finds functions in the CPU modules that ggml does not mark as exported.
+    get_property(modules DIRECTORY "${SVC_LLAMA_SOURCE_DIR}/ggml/src" PROPERTY BUILDSYSTEM_TARGETS)
+    list(FILTER modules INCLUDE REGEX "^ggml-cpu-")
+    foreach(module IN LISTS modules)
+      target_link_options(${module} PRIVATE LINKER:--export-all-symbols)
+      # GCC's functions for AMX do not compile where long has 32 bits; cpu_kernels.cc takes AMX out of the
+      # modules anyway.
+      target_compile_options(${module} PRIVATE -U__AMX_INT8__ -U__AMX_TILE__)
+    endforeach()
+    # The compiler's own libraries, which no Windows has.
+    foreach(name IN ITEMS libstdc++-6 libgcc_s_seh-1 libwinpthread-1)
+      execute_process(
+        COMMAND "${CMAKE_CXX_COMPILER}" -print-file-name=${name}.dll
+        OUTPUT_VARIABLE path OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+      file(COPY "${path}" DESTINATION "${CMAKE_BINARY_DIR}/bin")
+    endforeach()
+  endif()
 else()
   message(FATAL_ERROR "SVC_LLAMA is '${SVC_LLAMA}'; it must be prebuilt or source")
 endif()

@@ -17,13 +17,9 @@ target_compile_features(svc_mtmd PRIVATE cxx_std_17)
 # Only mtmd-audio.cpp and mtmd-image.cpp work on samples and pixels themselves. The rest describes
 # graphs that ggml computes: fast code would only take longer to compile. Functions in sections of
 # their own, so that the linker drops what is not called (speech synthesis).
-if(MSVC)
-  target_compile_options(svc_mtmd PRIVATE /w /utf-8 /EHsc)
-else()
-  target_compile_options(svc_mtmd PRIVATE -w -O1 -ffunction-sections -fdata-sections)
-  set_source_files_properties("${mtmd_dir}/mtmd-audio.cpp" "${mtmd_dir}/mtmd-image.cpp" PROPERTIES
-    COMPILE_OPTIONS -O3)
-endif()
+target_compile_options(svc_mtmd PRIVATE -w -O1 -ffunction-sections -fdata-sections)
+set_source_files_properties("${mtmd_dir}/mtmd-audio.cpp" "${mtmd_dir}/mtmd-image.cpp" PROPERTIES
+  COMPILE_OPTIONS -O3)
 set_target_properties(svc_mtmd PROPERTIES UNITY_BUILD ${SVC_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 12)
 target_link_libraries(svc_mtmd PUBLIC svc_llama)
 

@@ -5,15 +5,18 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 if(MSVC)
-  # The conforming preprocessor has __VA_OPT__.
-  target_compile_options(svc_options INTERFACE /W4 /utf-8 /EHsc /Zc:preprocessor)
-else()
-  # Designated initializers deliberately leave other fields at their defaults.
-  # Tests are compiled with little optimization: more takes longer than it saves, and less made
-  # prefix_tiers_test three times as slow. Sanitizers check the engine: their tests need none.
-  set(is_test $<BOOL:$<TARGET_PROPERTY:SVC_TEST>>)
-  target_compile_options(svc_options INTERFACE
-    -Wall -Wextra -Wno-missing-field-initializers $<$<CONFIG:Release>:$<IF:${is_test},-O1,-O2>>)
+  message(FATAL_ERROR "Not with Microsoft's compiler: the package for Windows is made by MinGW-w64 on Linux \
+(npm run packages -- win32-x64)")
+endif()
+# Designated initializers deliberately leave other fields at their defaults.
+# Tests are compiled with little optimization: more takes longer than it saves, and less made
+# prefix_tiers_test three times as slow. Sanitizers check the engine: their tests need none.
+set(is_test $<BOOL:$<TARGET_PROPERTY:SVC_TEST>>)
+target_compile_options(svc_options INTERFACE
+  -Wall -Wextra -Wno-missing-field-initializers $<$<CONFIG:Release>:$<IF:${is_test},-O1,-O2>>)
+if(WIN32)
+  # off_t with 64 bits; no macros min and max.
+  target_compile_definitions(svc_options INTERFACE _FILE_OFFSET_BITS=64 NOMINMAX WIN32_LEAN_AND_MEAN)
 endif()
 
 if(SVC_SANITIZE STREQUAL "address")

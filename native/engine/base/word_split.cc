@@ -1,11 +1,10 @@
 #include "engine/base/word_split.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <span>
-#ifndef _WIN32
-#include <pthread.h>
-#endif
 
 namespace svc {
 namespace {
@@ -100,10 +99,8 @@ class Run {
   std::size_t longest_ = 0;
 };
 
-#ifndef _WIN32
 // Each character takes 356 bytes, and a match may join two runs.
 constexpr std::size_t kStackBytes = std::size_t{64} << 20U;
-#endif
 
 }  // namespace
 
@@ -135,10 +132,6 @@ std::size_t LongestWord(WordSplit split, std::string_view text) {
 }
 
 bool RunWithWordStack(const std::function<void()>& work) {
-#ifdef _WIN32
-  work();  // its std::regex reports that the stack ends
-  return true;
-#else
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
   pthread_t thread{};
@@ -153,7 +146,6 @@ bool RunWithWordStack(const std::function<void()>& work) {
   pthread_attr_destroy(&attributes);
   if (is_started) pthread_join(thread, nullptr);
   return is_started;
-#endif
 }
 
 }  // namespace svc

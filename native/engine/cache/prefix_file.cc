@@ -1,15 +1,14 @@
 #include "engine/cache/prefix_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
+#include <cstddef>
 #include <string>
 #include <system_error>
+
+#include "engine/base/private_file.h"
 
 namespace svc {
 namespace {
@@ -54,56 +53,8 @@ SipHasher StateHasher(const PrefixSeal& seal) {
   return SipHasher(DeriveKey(seal.key, "prefix state"));
 }
 
-// Owns a file descriptor.
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  bool is_open() const { return descriptor_ >= 0; }
-
-  std::optional<std::uint64_t> Size() const {
-    struct stat found {};
-    if (fstat(descriptor_, &found) != 0 || !S_ISREG(found.st_mode)) return std::nullopt;
-    return static_cast<std::uint64_t>(found.st_size);
-  }
-  bool Read(void* data, std::size_t size) const {
-    auto* at = static_cast<std::uint8_t*>(data);
-    while (size > 0) {
-      const ssize_t count = read(descriptor_, at, size);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return false;
-      at += count;
-      size -= static_cast<std::size_t>(count);
-    }
-    return true;
-  }
-  bool Write(const void* data, std::size_t size) const {
-    const auto* at = static_cast<const std::uint8_t*>(data);
-    while (size > 0) {
-      const ssize_t count = write(descriptor_, at, size);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return false;
-      at += count;
-      size -= static_cast<std::size_t>(count);
-    }
-    return true;
-  }
-  bool GoTo(std::uint64_t position) const {
-    return lseek(descriptor_, static_cast<off_t>(position), SEEK_SET) >= 0;
-  }
-  bool Flush() const { return fsync(descriptor_) == 0; }
-
- private:
-  const int descriptor_;
-};
-
 // Reads the head of an open file; the file offset is then at the state.
-std::optional<PrefixHead> ReadHead(const File& file, const PrefixSeal& seal, Fixed* fixed) {
+std::optional<PrefixHead> ReadHead(const PrivateFile& file, const PrefixSeal& seal, Fixed* fixed) {
   if (!file.is_open()) return std::nullopt;
   const std::optional<std::uint64_t> size = file.Size();
   if (!size || !file.Read(fixed, sizeof *fixed)) return std::nullopt;
@@ -123,7 +74,7 @@ std::optional<PrefixHead> ReadHead(const File& file, const PrefixSeal& seal, Fix
 }
 
 // Reads the state into `state`. Absent: it ends too early, or was abandoned; else its tag.
-std::optional<SipTag> ReadState(const File& file, const PrefixSeal& seal,
+std::optional<SipTag> ReadState(const PrivateFile& file, const PrefixSeal& seal,
                                 std::span<std::uint8_t> state, const std::atomic<bool>& abandon) {
   SipHasher hasher = StateHasher(seal);
   while (!state.empty()) {
@@ -136,7 +87,7 @@ std::optional<SipTag> ReadState(const File& file, const PrefixSeal& seal,
 }
 
 // Writes the state and syncs most of it. Absent: it failed, or was abandoned; else its tag.
-std::optional<SipTag> WriteState(const File& file, const PrefixSeal& seal,
+std::optional<SipTag> WriteState(const PrivateFile& file, const PrefixSeal& seal,
                                  std::span<const std::uint8_t> state,
                                  const std::atomic<bool>& abandon) {
   SipHasher hasher = StateHasher(seal);
@@ -155,7 +106,7 @@ std::optional<SipTag> WriteState(const File& file, const PrefixSeal& seal,
 }
 
 // Writes all of the file. `fixed`: without the tags.
-bool WriteAll(const File& file, const PrefixSeal& seal, Fixed fixed,
+bool WriteAll(const PrivateFile& file, const PrefixSeal& seal, Fixed fixed,
               const std::vector<Token>& tokens, std::span<const std::uint8_t> state,
               const std::atomic<bool>& abandon) {
   // The fixed part last, because it has the tag of the state.
@@ -166,10 +117,6 @@ bool WriteAll(const File& file, const PrefixSeal& seal, Fixed fixed,
   fixed.state_tag = *tag;
   fixed.head_tag = HeadTag(seal, fixed, tokens);
   return file.GoTo(0) && file.Write(&fixed, sizeof fixed) && file.Flush();
-}
-
-int OpenToRead(const std::filesystem::path& path) {
-  return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 }
 
 }  // namespace
@@ -190,26 +137,27 @@ bool WritePrefixFile(const std::filesystem::path& path, const PrefixSeal& seal,
   unfinished += "." + std::to_string(getpid()) + "-" + std::to_string(++count) + kUnfinished;
   bool written = false;
   {
-    const File file(
-        open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    const PrivateFile file = PrivateFile::Create(unfinished);
     if (!file.is_open()) return false;
     written = WriteAll(file, seal, fixed, head.tokens, state, abandon);
   }
-  if (written && rename(unfinished.c_str(), path.c_str()) == 0) return true;
-  unlink(unfinished.c_str());
+  std::error_code error;
+  if (written) std::filesystem::rename(unfinished, path, error);
+  if (written && !error) return true;
+  std::filesystem::remove(unfinished, error);
   return false;
 }
 
 std::optional<PrefixHead> ReadPrefixHead(const std::filesystem::path& path,
                                          const PrefixSeal& seal) {
   Fixed fixed;
-  return ReadHead(File(OpenToRead(path)), seal, &fixed);
+  return ReadHead(PrivateFile::OpenToRead(path), seal, &fixed);
 }
 
 std::optional<StateBytes> ReadPrefixState(const std::filesystem::path& path, const PrefixSeal& seal,
                                           const PrefixHead& head,
                                           const std::atomic<bool>& abandon) {
-  const File file(OpenToRead(path));
+  const PrivateFile file = PrivateFile::OpenToRead(path);
   Fixed fixed;
   const std::optional<PrefixHead> found = ReadHead(file, seal, &fixed);
   if (!found || found->begin != head.begin || found->tokens != head.tokens) return std::nullopt;
@@ -219,7 +167,7 @@ std::optional<StateBytes> ReadPrefixState(const std::filesystem::path& path, con
 }
 
 bool IsOfOtherFingerprint(const std::filesystem::path& path, Fingerprint fingerprint) {
-  const File file(OpenToRead(path));
+  const PrivateFile file = PrivateFile::OpenToRead(path);
   Fixed fixed;
   return file.is_open() && file.Size() && file.Read(&fixed, sizeof fixed) &&
          fixed.magic == kMagic && fixed.version == kVersion && fixed.fingerprint != fingerprint;

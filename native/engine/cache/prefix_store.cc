@@ -1,7 +1,5 @@
 #include "engine/cache/prefix_store.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "engine/base/common_length.h"
+#include "engine/base/private_file.h"
 #include "engine/model/media_rows.h"
 
 namespace svc {
@@ -72,22 +71,10 @@ void MarkUsed(const std::vector<fs::path>& pieces) {
   }
 }
 
-// Creates the folder and its parents, accessible to the owner only. False if it cannot be created,
-// or the path is not a folder itself (a symbolic link is refused).
-bool MakeFolder(const fs::path& folder) {
-  std::error_code error;
-  if (const fs::path parent = folder.parent_path();
-      parent != folder && !fs::exists(parent, error)) {
-    MakeFolder(parent);
-  }
-  if (mkdir(folder.c_str(), S_IRWXU) == 0) return true;
-  return fs::symlink_status(folder, error).type() == fs::file_type::directory;
-}
-
 }  // namespace
 
 std::unique_ptr<PrefixStore> PrefixStore::Open(PrefixStoreOptions options) {
-  if (!MakeFolder(options.folder)) return nullptr;
+  if (!MakePrivateFolder(options.folder)) return nullptr;
   return std::unique_ptr<PrefixStore>(new PrefixStore(std::move(options)));
 }
 
@@ -292,7 +279,7 @@ FetchedPiece PrefixStore::ReadNext(Wish& wish) {
 void PrefixStore::WriteFile(const Writing& writing) {
   const PrefixHead& head = writing.head;
   Entry entry{head, PathOf(head), writing.state->size()};
-  if (MaxBytes() == 0 || !MakeFolder(options_.folder)) return;
+  if (MaxBytes() == 0 || !MakePrivateFolder(options_.folder)) return;
   if (!options_.divisible) AgeOutgrown(head);
   if (!MakeRoom(PrefixFileBytes(head, entry.state_bytes))) return;
   if (!WritePrefixFile(entry.path, options_.seal, head, *writing.state, abandon_)) return;

@@ -7,13 +7,18 @@
 #include <fstream>
 #include <string>
 
+#include "engine/base/performance_cores.h"
+
 #if defined(__linux__)
 #include <sched.h>
-
-#include "engine/base/performance_cores.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#elif defined(_WIN32)
+#include <windows.h>
+
+#include <map>
+#include <vector>
 #else
 #include "common.h"
 #endif
@@ -100,6 +105,68 @@ int DefaultThreads() {
   const int quota = QuotaCores();
   return quota > 0 ? std::min(cores, quota) : cores;
 }
+
+#elif defined(_WIN32)
+namespace {
+
+// A logical processor: Windows' SYSTEM_CPU_SET_INFORMATION, which MinGW-w64's headers lack until
+// version 12.
+struct CpuSet {
+  DWORD size;
+  DWORD type;
+  DWORD id;
+  WORD group;
+  BYTE processor;
+  BYTE core;
+  BYTE last_level_cache;
+  BYTE numa_node;
+  BYTE efficiency_class;  // of a hybrid processor's slowest cores 0, of all others a higher one
+  BYTE flags;
+  DWORD scheduling_class;
+  DWORD64 allocation_tag;
+};
+static_assert(sizeof(CpuSet) == 32);
+
+// The processors of the first group of 64: a process runs in one group unless it asks for more.
+std::map<int, CpuSet> AllProcessors() {
+  using Get = BOOL(WINAPI*)(void*, ULONG, ULONG*, HANDLE, ULONG);
+  const auto get = reinterpret_cast<Get>(reinterpret_cast<void*>(
+      GetProcAddress(GetModuleHandleW(L"kernel32.dll"), "GetSystemCpuSetInformation")));
+  std::map<int, CpuSet> found;
+  ULONG bytes = 0;
+  if (get != nullptr) get(nullptr, 0, &bytes, GetCurrentProcess(), 0);
+  std::vector<CpuSet> sets(bytes / sizeof(CpuSet));
+  bytes = static_cast<ULONG>(sets.size() * sizeof(CpuSet));
+  if (sets.empty() || !get(sets.data(), bytes, &bytes, GetCurrentProcess(), 0)) return found;
+  for (const CpuSet& each : sets) {
+    if (each.group == 0 && each.size == sizeof(CpuSet)) found[each.processor] = each;
+  }
+  return found;
+}
+
+// Cores in the affinity mask; 0 if it cannot be read.
+int AllowedCores() {
+  DWORD_PTR allowed = 0;
+  DWORD_PTR all = 0;
+  if (!GetProcessAffinityMask(GetCurrentProcess(), &allowed, &all)) return 0;
+  const std::map<int, CpuSet> known = AllProcessors();
+  int fastest = 0;
+  for (const auto& [cpu, set] : known) fastest = std::max<int>(fastest, set.efficiency_class);
+  Processors processors{
+      .allowed = {},
+      .core_of =
+          [&](int cpu) { return known.contains(cpu) ? std::to_string(known.at(cpu).core) : ""; },
+      .is_efficient =
+          [&](int cpu) { return known.contains(cpu) && known.at(cpu).efficiency_class < fastest; }};
+  for (int cpu = 0; cpu < 64; ++cpu) {
+    if ((allowed >> cpu & 1U) != 0) processors.allowed.push_back(cpu);
+  }
+  return CountPerformanceCores(processors);
+}
+
+}  // namespace
+
+int DefaultThreads() { return std::max(1, AllowedCores()); }
 
 #else
 

@@ -1,7 +1,5 @@
 #include "engine/llama/cpu/cpu_kernels.h"
 
-#include <dlfcn.h>
-
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +7,7 @@
 
 #include "engine/llama/cpu/attention_op.h"
 #include "engine/llama/cpu/kernel_samples.h"
+#include "engine/llama/cpu/loaded_library.h"
 #include "engine/llama/cpu/matrix_ops.h"
 #include "engine/llama/cpu/thread_shares.h"
 #include "ggml-backend-impl.h"
@@ -119,12 +118,6 @@ ggml_backend_buffer_type_t BufferType() {
 
 using BufferTypes = std::vector<ggml_backend_buffer_type_t>&();
 
-template <typename Function>
-bool Find(void* library, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(dlsym(library, name));
-  return function != nullptr;
-}
-
 // True if the library has the version of the headers that this file was compiled with: those are
 // internal to ggml and may change with any version.
 bool IsOfOurHeaders() { return std::string_view(ggml_version()) == SVC_GGML_VERSION; }
@@ -136,15 +129,13 @@ BufferTypes* FindModule() {
   if (device == nullptr) return nullptr;
   void* known = ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device),
                                                   "ggml_threadpool_new");
-  Dl_info info{};
-  if (known == nullptr || dladdr(known, &info) == 0) return nullptr;
-  void* library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
+  if (known == nullptr) return nullptr;
+  const LoadedLibrary library(known);
   BufferTypes* types = nullptr;
-  const bool found = Find(library, "_Z39ggml_backend_cpu_get_extra_buffer_typesv", types) &&
-                     Find(library, "ggml_barrier", pool.barrier) &&
-                     Find(library, "ggml_threadpool_chunk_set", pool.set_share) &&
-                     Find(library, "ggml_threadpool_chunk_add", pool.add_share);
+  const bool found = library.Find("_Z39ggml_backend_cpu_get_extra_buffer_typesv", types) &&
+                     library.Find("ggml_barrier", pool.barrier) &&
+                     library.Find("ggml_threadpool_chunk_set", pool.set_share) &&
+                     library.Find("ggml_threadpool_chunk_add", pool.add_share);
   return found ? types : nullptr;
 }
 
