@@ -63,7 +63,7 @@ function check(complete: Complete): void {
   assert.equal(complete('run', '--max'), ['--max-tokens']);
   assert.equal(complete('health', '--source', '').sort(), ['grpc', 'http', 'socket']);
   assert.equal(complete('health', '--json', '--source', 's'), ['socket']);
-  assert.equal(complete('completion', '').sort(), ['bash', 'fish', 'zsh']);
+  assert.equal(complete('completion', '').sort(), ['bash', 'fish', 'powershell', 'zsh']);
   assert.equal(complete('config', 'get', '').sort(), settingNames().sort());
   assert.equal(complete('model', 'show', 'b'), ['builtin']);
   assert.equal(complete('show', 'b'), ['builtin']);
@@ -138,7 +138,7 @@ cd '${ROOT}'\n`,
     await tab('svc config get http.ho', /svc config get http\.host $/);
     await tab('svc model add ./package.j', /svc model add \.\/package\.json $/);
     await tab('svc sta', /start .*Start the daemon[^]*status .*Show whether/);
-    await tab('svc completion ', /bash[^]*fish[^]*zsh/);
+    await tab('svc completion ', /bash[^]*fish[^]*powershell[^]*zsh/);
   } finally {
     terminal.kill();
   }
@@ -153,15 +153,48 @@ unless(without('fish'), test)('fish', ({ env, script }) => {
   check((...words) => run(`svc ${words.map((word) => (word.includes(' ') ? `'${word}'` : word)).join(' ')}`));
 });
 
+unless(without('pwsh'), test)('PowerShell', ({ env, script }) => {
+  const program = '. $args[0]; $line = $args[1]; (TabExpansion2 $line $line.Length).CompletionMatches.CompletionText';
+  const file = `${script('powershell')}.ps1`;
+  writeFileSync(file, SHELLS.powershell(Object.entries(COMMANDS)));
+  check((...words) => {
+    const line = `svc ${words.map((word) => (word.includes(' ') ? `'${word}'` : word)).join(' ')}`;
+    const args = ['-NoProfile', '-Command', `& { ${program} } '${file}' '${line.replaceAll("'", "''")}'`];
+    const offered = execFileSync('pwsh', args, { cwd: ROOT, env, encoding: 'utf8' });
+    return offered.split(/\r?\n/).filter((each) => each !== '');
+  });
+});
+
+// Where there is no PowerShell, this finds what it would refuse: it does not tell the case of keys apart.
+test('no table of the PowerShell script has a key twice', () => {
+  const script = SHELLS.powershell(Object.entries(COMMANDS));
+  const KEY = /'((?:[^']|'')*)' = /g;
+  const tables = [
+    ...[...script.matchAll(/\[ordered\]@\{ (.*) \}$/gm)].map(([, table = '']) => table),
+    ...[...script.matchAll(/ = @\{\n([^]*?)\n {4}\}/g)].map(([, lines = '']) =>
+      lines.replaceAll(/ = (\[|\{).*$/gm, ' = '),
+    ),
+  ];
+  assert.ok(tables.length > Object.keys(COMMANDS).length);
+  for (const table of tables) {
+    const keys = [...table.matchAll(KEY)].map(([, key = '']) => key.toLowerCase());
+    assert.equal(
+      keys.filter((key, at) => keys.indexOf(key) !== at),
+      [],
+      table.slice(0, 80),
+    );
+  }
+});
+
 test('svc completion prints the script', async ({ home }) => {
-  for (const shell of ['bash', 'zsh', 'fish'] as const) {
+  for (const shell of ['bash', 'zsh', 'fish', 'powershell'] as const) {
     const { code, stdout } = await svc(['completion', shell], { home });
     assert.is(code, 0);
     assert.is(stdout.trimEnd(), SHELLS[shell](Object.entries(COMMANDS)).trimEnd());
   }
   const wrong = await svc(['completion', 'fsh'], { home });
   assertExit(wrong, 2);
-  assert.match(wrong.stderr, /one of bash, zsh, fish[^]*did you mean/);
+  assert.match(wrong.stderr, /one of bash, zsh, fish, powershell[^]*did you mean/);
 });
 
 test.run();

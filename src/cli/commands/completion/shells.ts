@@ -2,6 +2,7 @@ import { ALIASES } from '../../aliases.ts';
 import { bash } from './bash.ts';
 import { fish } from './fish.ts';
 import type { Commands } from './offers.ts';
+import { powershell } from './powershell.ts';
 import { zsh } from './zsh.ts';
 
 /** Generators of the completion scripts, from the specs of the commands. Short forms are offered like commands. */
@@ -9,6 +10,7 @@ export const SHELLS = {
   bash: (commands: Commands) => bash(withAliases(commands)),
   zsh: (commands: Commands) => zsh(withAliases(commands)),
   fish: (commands: Commands) => fish(withAliases(commands)),
+  powershell: (commands: Commands) => powershell(withAliases(commands)),
 } as const;
 
 function withAliases(commands: Commands): Commands {
