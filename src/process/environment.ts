@@ -43,6 +43,7 @@ export const VARIABLES = {
   LOCALAPPDATA: 'base of the data, state and cache directories on Windows',
   PATH: 'directories in which `svc launch` looks for an agent, and `svc open` for a browser',
   PATHEXT: 'endings of programs on Windows',
+  USERDOMAIN: 'domain of the user on Windows, for the scheduled task',
   COMSPEC: 'the command interpreter of Windows, which runs batch files',
   DISPLAY: 'the X display, on which `svc open` opens a browser',
   WAYLAND_DISPLAY: 'the Wayland display, likewise',

@@ -2,7 +2,7 @@
 import type { Config } from '../config/config.ts';
 import { SERVICE_VARIABLES, variable } from '../process/environment.ts';
 import { installedCommand } from '../process/own-program.ts';
-import type { Paths } from '../home/paths.ts';
+import { crashFile, type Paths } from '../home/paths.ts';
 
 export interface ServiceDefinition {
   /** Program and arguments. */
@@ -40,6 +40,6 @@ export function defineService(paths: Paths, config: Config): ServiceDefinition {
     ],
     socket: paths.socketPath,
     address: port === 0 ? null : `${host.includes(':') ? `[${host}]` : host}:${String(port)}`,
-    errorLog: `${paths.stateDir}/daemon.stderr`,
+    errorLog: crashFile(paths),
   };
 }

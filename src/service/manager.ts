@@ -1,12 +1,14 @@
 /** The service manager of this user: the paths of its files, and its commands. */
 import { execFile } from 'node:child_process';
-import { homedir } from 'node:os';
+import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { childEnvironment } from '../process/environment.ts';
+import { childEnvironment, variable } from '../process/environment.ts';
+import { installedCommand } from '../process/own-program.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ServiceDefinition } from './definition.ts';
 import { AGENT_LABEL, launchAgent } from './launchd-agent.ts';
+import { scheduledTask, serviceScript, TASK_NAME } from './scheduled-task.ts';
 import { SERVICE_UNIT, serviceUnit, SOCKET_UNIT, socketUnit, unitPath } from './systemd-unit.ts';
 
 /** One file of the definition. */
@@ -17,7 +19,7 @@ export interface ServiceFile {
 }
 
 export interface Manager {
-  readonly name: 'systemd' | 'launchd';
+  readonly name: 'systemd' | 'launchd' | 'Task Scheduler';
   /** Paths of all files that an installation may have. */
   readonly paths: readonly string[];
   files(definition: ServiceDefinition): readonly ServiceFile[];
@@ -38,6 +40,7 @@ const COMMAND_MS = 90_000;
 export function serviceManager(platform: NodeJS.Platform = process.platform): Manager {
   if (platform === 'linux') return systemd;
   if (platform === 'darwin') return launchd;
+  if (platform === 'win32') return taskScheduler;
   throw new SvcError('INVALID_REQUEST', `svc cannot be installed as a service on ${platform}`, {
     hint: "configure the system's service manager to run `svc serve --mode service`",
   });
@@ -101,6 +104,60 @@ const launchd: Manager = {
   },
 };
 
+const taskScheduler: Manager = {
+  name: 'Task Scheduler',
+  get paths() {
+    return [scriptPath(), taskPath()];
+  },
+  files: (definition) => [
+    { path: scriptPath(), text: serviceScript(definition) },
+    { path: taskPath(), text: scheduledTask(taskUser(), scriptPath()) },
+  ],
+  async enable() {
+    await schtasks('/End', '/TN', TASK_NAME).catch(() => undefined);
+    await schtasks('/Create', '/TN', TASK_NAME, '/XML', taskPath(), '/F');
+    await schtasks('/Run', '/TN', TASK_NAME);
+  },
+  async disable() {
+    // An ended task would be killed: the daemon drains only if it is asked.
+    const [program = '', ...args] = installedCommand();
+    await command(program, [...args, 'stop']);
+    await schtasks('/End', '/TN', TASK_NAME).catch(() => undefined);
+    await schtasks('/Delete', '/TN', TASK_NAME, '/F').catch(() => undefined);
+  },
+  forget: () => Promise.resolve(),
+  async state() {
+    // A number: the words of schtasks are in the system's language. Missing task: an empty line.
+    const query = `[int](Get-ScheduledTask -TaskName ${TASK_NAME} -ErrorAction SilentlyContinue).State`;
+    try {
+      const shown = await command('powershell.exe', ['-NoProfile', '-NonInteractive', '-Command', query]);
+      const state = Number(shown.trim());
+      return { enabled: state > TASK_STATE.disabled, active: state === TASK_STATE.running };
+    } catch {
+      return null;
+    }
+  },
+};
+
+/** Of Get-ScheduledTask; 0: there is no such task. */
+const TASK_STATE = { disabled: 1, running: 4 } as const;
+
+function taskFolder(): string {
+  return join(variable('LOCALAPPDATA') ?? join(homedir(), 'AppData', 'Local'), 'svc', 'Service');
+}
+
+function scriptPath(): string {
+  return join(taskFolder(), 'serve.cmd');
+}
+
+function taskPath(): string {
+  return join(taskFolder(), 'task.xml');
+}
+
+function taskUser(): string {
+  return `${variable('USERDOMAIN') ?? '.'}\\${userInfo().username}`;
+}
+
 function agentPath(): string {
   return join(homedir(), 'Library', 'LaunchAgents', `${AGENT_LABEL}.plist`);
 }
@@ -117,9 +174,18 @@ async function systemctl(...args: readonly string[]): Promise<string> {
   return await command('systemctl', ['--user', '--no-ask-password', ...args]);
 }
 
+async function schtasks(...args: readonly string[]): Promise<string> {
+  return await command('schtasks.exe', args);
+}
+
 async function launchctl(...args: readonly string[]): Promise<string> {
   return await command('launchctl', args);
 }
+
+const HINTS: Readonly<Record<string, string>> = {
+  systemctl: 'see `journalctl --user -u svc.service`',
+  launchctl: 'see `launchctl print`',
+};
 
 async function command(program: string, args: readonly string[]): Promise<string> {
   try {
@@ -129,7 +195,7 @@ async function command(program: string, args: readonly string[]): Promise<string
     const { stderr = '', code } = error as { stderr?: string; code?: string | number };
     const [why = ''] = stderr.trim().split('\n');
     throw new SvcError('INTERNAL', `${program} ${args.join(' ')} failed: ${why === '' ? String(code) : why}`, {
-      hint: program === 'systemctl' ? 'see `journalctl --user -u svc.service`' : 'see `launchctl print`',
+      hint: HINTS[program] ?? 'look for the task svc in the Task Scheduler',
       cause: error,
     });
   }

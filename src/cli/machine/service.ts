@@ -3,7 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { loadConfig, type Config } from '../../config/config.ts';
 import { makeDirectorySync } from '../../files/make-directory.ts';
-import type { Paths } from '../../home/paths.ts';
+import { crashFile, type Paths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { defineService } from '../../service/definition.ts';
 import { startOfService } from '../../service/installed.ts';
@@ -57,14 +57,13 @@ export async function removeService(manager: Manager): Promise<readonly string[]
 }
 
 /** Files of the service that runs the daemon of this home; empty if none does. */
-export function serviceFilesOf({ socketPath, stateDir }: Paths): readonly string[] {
-  if (process.platform !== 'linux' && process.platform !== 'darwin') return [];
+export function serviceFilesOf(paths: Paths): readonly string[] {
+  if (!['linux', 'darwin', 'win32'].includes(process.platform)) return [];
   const present = serviceManager().paths.filter((path) => textOf(path) !== null);
-  // launchd keeps standard error in the state directory (definition.ts).
   const isOwn =
     process.platform === 'linux'
-      ? startOfService({ socketPath }) !== undefined
-      : present.some((path) => textOf(path)?.includes(`>${stateDir}/`));
+      ? startOfService(paths) !== undefined
+      : present.some((path) => textOf(path)?.includes(crashFile(paths)));
   return isOwn ? present : [];
 }
 
@@ -79,9 +78,9 @@ export async function removeServiceOf(paths: Paths): Promise<void> {
  */
 export async function renewService(paths: Paths, config: Config): Promise<void> {
   if (startOfService(paths) === undefined) {
-    const isMac = process.platform === 'darwin';
+    const isOurs = serviceFilesOf(paths).length > 0;
     throw new SvcError('INVALID_REQUEST', 'the daemon is run by a service manager, which has to restart it', {
-      hint: isMac ? 'install it again, which restarts it: svc service install' : 'restart its service there',
+      hint: isOurs ? 'install it again, which restarts it: svc service install' : 'restart its service there',
     });
   }
   const manager = serviceManager();

@@ -12,7 +12,7 @@ import { serviceFiles, writeServiceFiles } from '../../machine/service.ts';
 export const spec = {
   summary: 'Run the daemon as a service of this user, now and at every login',
   detail: [
-    'Uses systemd (user units) on Linux and launchd on macOS. Run it again after an update or a change of address.',
+    'Uses systemd (user units) on Linux, launchd on macOS and the Task Scheduler on Windows. Run it again after an update or a change of address.',
   ],
   flags: { json: jsonFlag },
   examples: ['svc service install'],
