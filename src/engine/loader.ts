@@ -40,5 +40,6 @@ export function loadAddon(path: string = addonPath()): LoadedAddon {
 }
 
 function firstLine(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0] ?? '';
+  // Windows' messages end with \r\n.
+  return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]?.trimEnd() ?? '';
 }
