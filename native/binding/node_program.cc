@@ -1,8 +1,11 @@
 // Windows only. Node-API's functions are in the program that loads the addon. The stubs that stand
 // for them (node_library.cmake) would look for a file named node.exe; this hook hands them the
 // running program.
-#include <delayimp.h>
+// The second needs the first.
+// clang-format off
 #include <windows.h>
+#include <delayimp.h>
+// clang-format on
 
 #include <cstring>
 

@@ -4,7 +4,9 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { checkLinuxFiles } from './check-linux.js';
+import { checkWindowsFiles } from './check-windows.js';
 import { integrityOf } from './pack.js';
+import { noticesOf } from './platform-package.js';
 import { manifest, packageName, platforms, restrictions, RUNTIME, tarballName } from './platforms.js';
 import { inRoot } from './root.js';
 import { StepError } from './run.js';
@@ -80,8 +82,8 @@ async function checkPlatform(platform, { files, published, problems, expect }) {
   }
   const native = [...files.keys()].filter((name) => NATIVE.test(name));
   const other = [...files.keys()].filter((name) => !native.includes(name)).sort();
-  const expected = ['LICENSE', 'README.md', 'THIRD_PARTY_NOTICES.md', 'nano.gguf', 'package.json'];
-  expect(JSON.stringify(other) === JSON.stringify(expected), `it contains ${other.join(', ')}`);
+  const expected = [...noticesOf(platform).map((name) => basename(name)), 'README.md', 'nano.gguf', 'package.json'];
+  expect(JSON.stringify(other) === JSON.stringify(expected.sort()), `it contains ${other.join(', ')}`);
   for (const name of ['svc.node', 'process.node']) expect(native.includes(`bin/${name}`), `bin/${name} is missing`);
   const variants = native.filter((name) => /ggml-cpu/.test(name));
   expect(
@@ -89,15 +91,19 @@ async function checkPlatform(platform, { files, published, problems, expect }) {
     `${variants.length} variants of ggml's kernels`,
   );
   for (const name of native) expect(isOf(platform, files.get(name).bytes), `${name} is not for ${platform}`);
-  if (platforms[platform].os !== 'linux') return {};
+  const { os } = platforms[platform];
+  if (os === 'darwin') return {};
 
   const folder = await mkdtemp(join(tmpdir(), 'svc-package-'));
   try {
     const paths = native.map((name) => join(folder, basename(name)));
     for (const [index, name] of native.entries()) await writeFile(paths[index], files.get(name).bytes);
-    const result = await checkLinuxFiles(platform, paths, nodeSymbols());
-    problems.push(...result.problems);
-    return result.versions;
+    const { problems: found, versions } =
+      os === 'linux'
+        ? await checkLinuxFiles(platform, paths, nodeSymbols())
+        : { problems: await checkWindowsFiles(paths), versions: {} };
+    problems.push(...found);
+    return versions;
   } finally {
     await rm(folder, { recursive: true });
   }

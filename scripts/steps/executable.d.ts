@@ -8,4 +8,5 @@ export interface Executables {
   readonly digest: string;
 }
 
-export function makeExecutables(): Promise<Executables>;
+/** `platform`: this machine's by default. */
+export function makeExecutables(platform?: string): Promise<Executables>;

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { chmod, copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import lockfile from 'proper-lockfile';
 import { nativeInputs } from './addon.js';
@@ -12,35 +12,40 @@ import { bundle, READ_BY_PACKAGES } from './bundle.js';
 import { compileSources } from './dist.js';
 import { copyInto, stagingFolder, writeJson } from './pack.js';
 import { lockedPackage } from './packages.js';
-import { buildNative, NOTICES, stageNative } from './platform-package.js';
-import { host, manifest } from './platforms.js';
+import { nodeFromNpm } from './node-from-npm.js';
+import { buildNative, copyNotices, NOTICES, stageNative } from './platform-package.js';
+import { host, manifest, platforms } from './platforms.js';
 import { inRoot } from './root.js';
 import { run, say, StepError } from './run.js';
 import { isInstalled } from './tools.js';
 import { unlessFresh } from './unless-fresh.js';
 
-const FOLDER = 'build/executable';
-const SUFFIX = process.platform === 'win32' ? '.exe' : '';
 /** The name by which Node finds the blob in its own file, and the mark that says that there is one. */
 const BLOB = 'NODE_SEA_BLOB';
 const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2';
 const LICENCES = 'LICENCES.md';
 const OLDEST_NODE = [20, 18, 1];
 
-/** The executable that needs nothing but the system's C and C++ library. */
-export const EXECUTABLE = `${FOLDER}/svc${SUFFIX}`;
-/** The same for a package, which has the native files beside it, in `files-DIGEST`. */
-export const PACKAGED = `${FOLDER}/packaged/svc${SUFFIX}`;
+/**
+ * What is made for a platform: `folder`, `executable`, which needs nothing but the system's C and C++ library, and
+ * `packaged`, the same for a package, which has the native files beside it, in `files-DIGEST`.
+ */
+function planFor(platform) {
+  const folder = platform === host ? 'build/executable' : `build/executable-${platform}`;
+  const name = platforms[platform].os === 'win32' ? 'svc.exe' : 'svc';
+  return { platform, folder, executable: `${folder}/${name}`, packaged: `${folder}/packaged/${name}` };
+}
 
 /**
- * Makes both executables; returns `{ executable, packaged, files, digest }`: paths, and the digest of the files. Safe
- * for concurrent processes.
+ * Makes both executables; returns `{ executable, packaged, files, digest }`: paths, and the digest of the files. Those
+ * of another platform are made of the same version of Node, from npm. Safe for concurrent processes.
  */
-export async function makeExecutables() {
+export async function makeExecutables(platform = host) {
   requireNode();
+  const plan = planFor(platform);
   await mkdir(inRoot('build'), { recursive: true });
   const lock = {
-    lockfilePath: inRoot(`${FOLDER}.lock`),
+    lockfilePath: inRoot(`${plan.folder}.lock`),
     // A busy machine may let the holder of the lock wait for its turn to touch it.
     stale: 300_000,
     update: 5_000,
@@ -48,15 +53,16 @@ export async function makeExecutables() {
   };
   const release = await lockfile.lock(inRoot('build'), lock);
   try {
-    return await buildIfStale();
+    return await buildIfStale(plan);
   } finally {
     await release();
   }
 }
 
-async function buildIfStale() {
+async function buildIfStale(plan) {
+  const { platform, folder, executable, packaged } = plan;
   await compileSources();
-  const bin = await buildNative(host);
+  const bin = await buildNative(platform);
   const native = await nativeInputs();
   const inputs = [
     ...['src', 'dist', 'proto', 'providers', 'models/catalogue.json', 'models/nano/nano.gguf', ...NOTICES],
@@ -65,12 +71,11 @@ async function buildIfStale() {
     ...native.inputs,
   ];
   const facts = [...native.facts, process.version, await lockedPackage('esbuild'), await lockedPackage('postject')];
-  await unlessFresh('executable', { inputs, facts, outputs: [EXECUTABLE, PACKAGED, `${FOLDER}/files.json`] }, () =>
-    build(bin),
-  );
-  const { digest } = JSON.parse(await readFile(inRoot(FOLDER, 'files.json'), 'utf8'));
-  const files = inRoot(FOLDER, `packaged/files-${digest}`);
-  return { executable: inRoot(EXECUTABLE), packaged: inRoot(PACKAGED), files, digest };
+  const outputs = [executable, packaged, `${folder}/files.json`];
+  await unlessFresh(basename(folder), { inputs, facts, outputs }, () => build(plan, bin));
+  const { digest } = JSON.parse(await readFile(inRoot(folder, 'files.json'), 'utf8'));
+  const files = inRoot(folder, `packaged/files-${digest}`);
+  return { executable: inRoot(executable), packaged: inRoot(packaged), files, digest };
 }
 
 function requireNode() {
@@ -81,31 +86,33 @@ function requireNode() {
   }
 }
 
-async function build(bin) {
-  await rm(inRoot(FOLDER), { recursive: true, force: true });
-  await mkdir(inRoot(FOLDER, 'packaged'), { recursive: true });
+async function build(plan, bin) {
+  const { platform, folder } = plan;
+  await rm(inRoot(folder), { recursive: true, force: true });
+  await mkdir(inRoot(folder, 'packaged'), { recursive: true });
   say('bundling src/ and its packages');
-  const licences = await bundle(inRoot(FOLDER, 'svc.cjs'));
-  const staged = await stage(bin, licences);
+  const licences = await bundle(inRoot(folder, 'svc.cjs'));
+  const staged = await stage(platform, bin, licences);
   const list = await listOf(staged);
-  await writeJson(inRoot(FOLDER, 'files.json'), list);
-  await rename(staged, inRoot(FOLDER, `packaged/files-${list.digest}`));
-  const node = await strippedNode();
-  await assemble(node, EXECUTABLE, list, false);
-  await assemble(node, PACKAGED, list, true);
-  for (const name of ['node', 'assets', 'svc.cjs']) await rm(inRoot(FOLDER, name), { recursive: true });
+  await writeJson(inRoot(folder, 'files.json'), list);
+  await rename(staged, inRoot(folder, `packaged/files-${list.digest}`));
+  await copyNode(platform, inRoot(folder, 'node'));
+  await assemble(plan, list, false);
+  await assemble(plan, list, true);
+  for (const name of ['node', 'assets', 'svc.cjs']) await rm(inRoot(folder, name), { recursive: true });
 }
 
 /** Returns a folder with all files, laid out as the npm package is. */
-async function stage(bin, licences) {
-  const folder = await stagingFolder('executable');
+async function stage(platform, bin, licences) {
+  const folder = await stagingFolder(`executable-${platform}`);
   const { version, engines, devDependencies } = manifest;
   await writeJson(join(folder, 'package.json'), { version, engines, devDependencies });
-  const names = ['models/catalogue.json', 'dist/console', 'proto', 'providers', ...NOTICES, ...READ_BY_PACKAGES];
+  const names = ['models/catalogue.json', 'dist/console', 'proto', 'providers', ...READ_BY_PACKAGES];
   await copyInto(folder, names);
+  await copyNotices(platform, folder);
   if ((await stat(inRoot('dist/commit')).catch(() => null)) !== null) await copyInto(folder, ['dist/commit']);
   await writeFile(join(folder, LICENCES), `# Licences of the packages in svc\n\n${licences}\n${await licenceOfNode()}`);
-  await stageNative(host, bin, folder);
+  await stageNative(platform, bin, folder);
   return folder;
 }
 
@@ -133,20 +140,21 @@ async function listOf(folder) {
   return { digest, files };
 }
 
-/** Returns the path of a copy of this Node without debugging symbols, which are a fifth of it. */
-async function strippedNode() {
-  const path = inRoot(FOLDER, 'node');
-  await copyFile(process.execPath, path);
+/** Copies Node for the platform to `path`; this one without debugging symbols, which are a fifth of it. */
+async function copyNode(platform, path) {
+  const { os, cpu } = platforms[platform];
+  const name = `node-${os === 'win32' ? 'win' : os}-${cpu}`;
+  await copyFile(platform === host ? process.execPath : await nodeFromNpm(name, process.versions.node), path);
   await chmod(path, 0o755);
+  if (platform !== host) return;
   // A signature would not fit the changed file; the executable is signed again, if it is.
-  if (process.platform === 'darwin') await run('removing the signature', 'codesign', ['--remove-signature', path]);
-  if (process.platform === 'linux' && (await isInstalled('strip'))) await run('stripping Node', 'strip', ['-s', path]);
-  return path;
+  if (os === 'darwin') await run('removing the signature', 'codesign', ['--remove-signature', path]);
+  if (os === 'linux' && (await isInstalled('strip'))) await run('stripping Node', 'strip', ['-s', path]);
 }
 
 /** `isBeside`: only the files that svc reads as text are in the executable, not those that need a place on disk. */
-async function assemble(node, executable, { digest, files }, isBeside) {
-  const folder = inRoot(FOLDER, 'assets');
+async function assemble({ platform, folder: made, executable, packaged }, { digest, files }, isBeside) {
+  const folder = inRoot(made, 'assets');
   await rm(folder, { recursive: true, force: true });
   const assets = {};
   const add = async (path, content) => {
@@ -157,25 +165,27 @@ async function assemble(node, executable, { digest, files }, isBeside) {
   await add('files.json', JSON.stringify({ digest, files, isBeside }));
   for (const { path } of files) {
     const isText = path.endsWith('.json') || path === 'dist/commit';
-    if (isText || !isBeside) await add(path, await readFile(inRoot(FOLDER, `packaged/files-${digest}`, path)));
+    if (isText || !isBeside) await add(path, await readFile(inRoot(made, `packaged/files-${digest}`, path)));
   }
   const config = join(folder, 'sea-config.json');
   const blob = join(folder, 'blob');
   await writeJson(config, {
-    main: inRoot(FOLDER, 'svc.cjs'),
+    main: inRoot(made, 'svc.cjs'),
     output: blob,
     disableExperimentalSEAWarning: true,
-    useCodeCache: true,
+    // The code cache is for the processor and the Node that made it.
+    useCodeCache: platform === host,
     assets,
   });
   await run('preparing the blob', process.execPath, ['--experimental-sea-config', config]);
-  const fresh = `${inRoot(executable)}.new`;
-  await copyFile(node, fresh);
+  const wanted = isBeside ? packaged : executable;
+  const fresh = `${inRoot(wanted)}.new`;
+  await copyFile(inRoot(made, 'node'), fresh);
   await chmod(fresh, 0o755);
   const postject = inRoot('node_modules/postject/dist/cli.js');
-  const segment = process.platform === 'darwin' ? ['--macho-segment-name', 'NODE_SEA'] : [];
+  const segment = platforms[platform].os === 'darwin' ? ['--macho-segment-name', 'NODE_SEA'] : [];
   const options = ['--sentinel-fuse', FUSE, ...segment];
-  await run(`making ${executable}`, process.execPath, [postject, fresh, BLOB, blob, ...options]);
+  await run(`making ${wanted}`, process.execPath, [postject, fresh, BLOB, blob, ...options]);
   if (process.platform === 'darwin') await run('signing', 'codesign', ['--sign', '-', fresh]);
-  await rename(fresh, inRoot(executable));
+  await rename(fresh, inRoot(wanted));
 }

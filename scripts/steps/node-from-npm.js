@@ -16,5 +16,6 @@ export async function nodeFromNpm(name, version) {
     await rm(join(fresh, tarball));
     await rename(fresh, folder);
   }
-  return join(folder, 'package', 'bin', 'node');
+  const program = name.startsWith('node-win-') ? 'node.exe' : 'node';
+  return join(folder, 'package', 'bin', program);
 }

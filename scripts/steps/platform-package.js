@@ -2,11 +2,11 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readdir, readFile, realpath, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { addonFolder, buildAddon, nativeInputs } from './addon.js';
 import { unpackLlamaCpp } from './llama-cpp.js';
-import { copyInto, pack, stagingFolder, writeJson } from './pack.js';
+import { pack, stagingFolder, writeJson } from './pack.js';
 import { host, manifest, packageName, platforms, restrictions, tarballName } from './platforms.js';
 import { inRoot } from './root.js';
 import { run, StepError } from './run.js';
@@ -41,11 +41,11 @@ export async function makePlatformPackage(platform, destination) {
   const bin = await buildNative(platform);
   const binaries = await nativeFiles(bin);
   const name = packageName(platform);
-  const inputs = [...binaries.map((file) => `${bin}/${file}`), MODEL, ...NOTICES, 'npm/platforms.json'];
+  const inputs = [...binaries.map((file) => `${bin}/${file}`), MODEL, ...noticesOf(platform), 'npm/platforms.json'];
   const tarball = join(destination, tarballName(name));
   await unlessFresh(name, { inputs, facts: [manifest.version, destination], outputs: [] }, async () => {
     const folder = await stagingFolder(name);
-    await copyInto(folder, NOTICES);
+    await copyNotices(platform, folder);
     await stageNative(platform, bin, folder);
     await writeJson(join(folder, 'package.json'), manifestOf(platform));
     await writeFile(join(folder, 'README.md'), readmeOf(platform));
@@ -72,6 +72,16 @@ async function nativeFiles(bin) {
   return (await readdir(inRoot(bin))).filter((name) => /\.(node|so|dylib|dll)$/.test(name));
 }
 
+/** Files of licences in the package. */
+export function noticesOf(platform) {
+  return [...NOTICES, ...(platforms[platform].notices ?? [])];
+}
+
+/** Copies the licences of what is shipped for the platform into the folder itself. */
+export async function copyNotices(platform, folder) {
+  for (const file of noticesOf(platform)) await copyFile(inRoot(file), join(folder, basename(file)));
+}
+
 function manifestOf(platform) {
   const { version, license, engines } = manifest;
   return {
@@ -82,7 +92,7 @@ function manifestOf(platform) {
     ...restrictions(platform),
     engines,
     preferUnplugged: true,
-    files: ['bin', 'nano.gguf', 'THIRD_PARTY_NOTICES.md'],
+    files: ['bin', 'nano.gguf', ...noticesOf(platform).map((file) => basename(file))],
   };
 }
 
@@ -92,9 +102,11 @@ The engine of ${manifest.name} for ${platform}, with every variant of its kernel
 optional dependency of ${manifest.name} and of no use alone: \`npm install --global ${manifest.name}\`.
 `;
 
-/** Builds with the toolchain file of the platform and the libraries of its @node-llama-cpp package. */
+/** Builds with the toolchain file of the platform, and with prebuilt libraries or libllama's source. */
 async function crossBuild(platform, targets) {
   const folder = `build/${platform}`;
+  const { fromSource } = platforms[platform];
+  const libraries = fromSource === undefined ? ['SVC_LLAMA=prebuilt'] : ['SVC_LLAMA=source', ...fromSource];
   const inputs = await nativeInputs();
   const facts = [...inputs.facts, targets];
   const outputs = [`${folder}/bin/svc.node`, `${folder}/bin/process.node`];
@@ -110,7 +122,7 @@ async function crossBuild(platform, targets) {
         ...((await isInstalled('ninja')) ? ['-G', 'Ninja'] : []),
         `-DCMAKE_TOOLCHAIN_FILE=${inRoot(`cmake/toolchains/${platform}.cmake`)}`,
         `-DCMAKE_JS_INC=${headers}`,
-        '-DSVC_LLAMA=prebuilt',
+        ...libraries.map((each) => `-D${each}`),
         '-DSVC_BUILD_TESTS=ON',
       ]);
       const wanted = ['svc_addon', ...targets].flatMap((target) => ['--target', target]);
@@ -151,8 +163,7 @@ async function refuseOwnProcessorOnly() {
 /** Strips symbols, except those that the dynamic linker needs. */
 async function strip(folder, platform) {
   const { os, crossCompiler } = platforms[platform];
-  if (os === 'win32') return;
-  const program = platform === host ? 'strip' : crossCompiler.replace(/g\+\+$/, 'strip');
+  const program = platform === host ? 'strip' : crossCompiler.replace(/g\+\+(-posix)?$/, 'strip');
   if (!(await isInstalled(program))) throw new StepError(`\`${program}\` (binutils) is not installed`);
   const files = (await readdir(folder)).map((name) => join(folder, name));
   await promisify(execFile)(program, [...(os === 'darwin' ? ['-x'] : ['--strip-unneeded']), ...files]);

@@ -22,9 +22,9 @@ const TEXT = {
     not: "a real arm64 processor; the sandbox, which qemu does not pass on; speed; GPUs; the daemon's end-to-end tests",
   },
   'win32-x64': {
-    built: '`.github/workflows/release.yml`, libllama from source; never built',
-    run: 'never',
-    not: 'everything: the addon, the daemon, the control socket as a named pipe, the service',
+    built: "`npm run packages -- win32-x64` with Debian's MinGW-w64, libllama from source",
+    run: '`node scripts/wine.js`, under Wine',
+    not: "Windows itself; the Task Scheduler, PowerShell, Ctrl-C; GPUs; speed; the daemon's end-to-end tests",
   },
   'darwin-arm64': {
     built: '`.github/workflows/release.yml`, with Metal; never built',
