@@ -96,6 +96,7 @@ SVC_TARGET void StoreNumbers(std::uint32_t set, std::int32_t first, std::int32_t
 }  // namespace
 }  // namespace svc
 
+#include "kernels/attention_of_avx.h"
 #include "kernels/attention_of_vectors.h"
 
 namespace svc {

@@ -1,20 +1,23 @@
 // Attention on vectors of sixteen floats. Included once per instruction set, at the end of a file
 // that defines SVC_TARGET, the function attribute, and in this namespace:
 //
-//   Vector, Broadcast, Load, Store, Add, Subtract, Multiply, MultiplyAdd (rounded once), Max;
+//   Vector, Broadcast, Load, Store, Add, Subtract, Multiply, MultiplyAdd (rounded once);
+//   Max(a, b)               a > b ? a : b;
 //   kRegisters              Vectors that a loop can keep in registers besides two others;
 //   Nearest                 rounds to integers, ties to even;
 //   TimesPowerOf2(v, e)     v * 2^e for integers e from -160 to 0, rounded once;
+//   ToFloat(half)           converts a half float;
 //   FromHalves(halves)      converts sixteen half floats;
 //   SelectFirst(n, a, b)    the first n elements of a, the rest of b;
-//   LowHalf, HighHalf, Join split a Vector into eight floats each, and back;
+//   Largest(v)              the largest element;
+//   Sum(v)                  the sum: elements 8 apart are added first, then 4, 2 and 1 apart;
+//   Folded, Fold(v)         a Vector after the first of these additions, or the first two;
+//   SumEach(folded)         for sixteen Folded the rest of these additions, one sum per element;
 //   Differing(p, n, x)      bit i is set if p[i] != x, for i < n <= 16;
 //   StoreNumbers(set, i, p) writes i + (bit number) for each bit set to p; may write sixteen.
 //
 // Sums are added in the same order for all instruction sets: results are bit-identical.
 #pragma once
-
-#include <immintrin.h>
 
 #include <algorithm>
 #include <array>
@@ -23,7 +26,6 @@
 #include <limits>
 
 #include "kernels/attention.h"
-#include "kernels/sum_of_eight.h"
 
 namespace svc {
 namespace {
@@ -67,10 +69,6 @@ struct RowGroup {
   bool has_bias = false;                           // some cell has one; then it is a single row
 };
 
-SVC_TARGET float ToFloat(std::uint16_t half) {
-  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
-}
-
 // Returns 2^x for x <= 0: a Taylor series in the distance to the nearest integer, accurate to about
 // two units in the last place.
 SVC_TARGET Vector Exp2(Vector x) {
@@ -84,33 +82,6 @@ SVC_TARGET Vector Exp2(Vector x) {
     power = MultiplyAdd(power, rest, Broadcast(coefficient));
   }
   return TimesPowerOf2(power, whole);
-}
-
-SVC_TARGET float Largest(Vector v) {
-  const __m256 eight = _mm256_max_ps(LowHalf(v), HighHalf(v));
-  __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-  four = _mm_max_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
-}
-
-SVC_TARGET __m256 AddHalves(Vector v) { return _mm256_add_ps(LowHalf(v), HighHalf(v)); }
-
-SVC_TARGET float Sum(Vector v) { return SumOfEight(AddHalves(v)); }
-
-// Returns the sums of eight registers, one per lane.
-SVC_TARGET __m256 SumEach(const __m256* parts) {
-  __m256 pairs[4];
-  for (std::size_t i = 0; i < 4; ++i) {
-    pairs[i] = _mm256_add_ps(_mm256_permute2f128_ps(parts[i], parts[i + 4], 0x20),
-                             _mm256_permute2f128_ps(parts[i], parts[i + 4], 0x31));
-  }
-  const __m256 ab =
-      _mm256_add_ps(_mm256_unpacklo_ps(pairs[0], pairs[1]), _mm256_unpackhi_ps(pairs[0], pairs[1]));
-  const __m256 cd =
-      _mm256_add_ps(_mm256_unpacklo_ps(pairs[2], pairs[3]), _mm256_unpackhi_ps(pairs[2], pairs[3]));
-  const __m256d first = _mm256_unpacklo_pd(_mm256_castps_pd(ab), _mm256_castps_pd(cd));
-  const __m256d second = _mm256_unpackhi_pd(_mm256_castps_pd(ab), _mm256_castps_pd(cd));
-  return _mm256_add_ps(_mm256_castpd_ps(first), _mm256_castpd_ps(second));
 }
 
 const std::uint16_t* MaskOf(const Attention& attention, std::size_t row) {
@@ -181,17 +152,16 @@ SVC_TARGET void Score(const float* query, float scale, const Scratch& scratch, s
       scores[part] = Broadcast(-kInfinity);
       continue;
     }
-    __m256 products[kVectorLength];
+    Folded products[kVectorLength];
     for (std::size_t cell = 0; cell < kVectorLength; ++cell) {
       const float* key = scratch.keys + (first + cell) * kVectors * kVectorLength;
       Vector product = Multiply(head[0], Load(key));
       for (std::size_t i = 1; i < kVectors; ++i) {
         product = MultiplyAdd(head[i], Load(key + i * kVectorLength), product);
       }
-      products[cell] = AddHalves(product);
+      products[cell] = Fold(product);
     }
-    const Vector sums =
-        Add(Join(SumEach(products), SumEach(products + 8)), Load(scratch.bias + first));
+    const Vector sums = Add(SumEach(products), Load(scratch.bias + first));
     scores[part] = SelectFirst(std::min(kVectorLength, count - first), sums, Broadcast(-kInfinity));
   }
 }
