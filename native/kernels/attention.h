@@ -56,8 +56,9 @@ constexpr std::size_t kVectorLength = 16;
 // take 0.6 of the time with 16 cells that they take with 32.
 constexpr std::size_t AttentionTile(std::size_t head_length) { return head_length > 128 ? 16 : 32; }
 
-// attention_avx512.cc, attention_avx2.cc
+// attention_avx512.cc, attention_avx2.cc; attention_neon.cc
 AttentionKernel AttendAvx512;
 AttentionKernel AttendAvx2;
+AttentionKernel AttendNeon;
 
 }  // namespace svc

@@ -1,13 +1,14 @@
-#include "kernels/kernels.h"
-
 #include <cpuid.h>
+
+#include "kernels/kernels.h"
 
 namespace svc {
 namespace {
 
 constexpr Kernels kAll[] = {
-    {"AVX512_VNNI", MultiplyAvx512, MultiplyHalvesAvx512, AttendAvx512},
-    {"AVX2", MultiplyAvx2, MultiplyHalvesAvx2, AttendAvx2},
+    {"AVX512_VNNI", MultiplyAvx512, MultiplyHalvesAvx512, AttendAvx512,
+     /*are_measured=*/true},
+    {"AVX2", MultiplyAvx2, MultiplyHalvesAvx2, AttendAvx2, /*are_measured=*/true},
 };
 
 // __builtin_cpu_supports does not know "f16c" in clang 14, which clang-tidy uses.
