@@ -15,8 +15,9 @@
 #include "engine/llama/log_capture.h"
 #include "engine/llama/placement.h"
 #include "llama-ext.h"
-#ifdef SVC_KERNELS
+#ifdef SVC_MATRIX_KERNELS
 #include "engine/llama/cpu/cpu_kernels.h"
+#include "engine/llama/cpu/interleaved_weights.h"
 #endif
 
 namespace svc {
@@ -178,9 +179,9 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& opti
     return !state->cancelled;
   };
 
-#ifdef SVC_KERNELS
+#ifdef SVC_MATRIX_KERNELS
   const bool is_on_gpu = llama_supports_gpu_offload() && options.gpu_layers != 0;
-  const bool is_copied = !is_on_gpu && TakeAllOf(options.path);
+  const bool is_copied = !is_on_gpu && UseOwnKernels() != nullptr && TakeAllOf(options.path);
   const EmbeddingsInMemory embeddings(is_copied);
   if (is_copied) params.load_mode = LLAMA_LOAD_MODE_NONE;
 #endif

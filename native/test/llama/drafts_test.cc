@@ -15,7 +15,7 @@
 #include "loaded_engine.h"
 #include "models.h"
 #include "test.h"
-#ifdef SVC_KERNELS
+#ifdef SVC_MATRIX_KERNELS
 #include "engine/llama/cpu/cpu_kernels.h"
 #endif
 
@@ -133,7 +133,7 @@ TEST(AGreedyTextIsTheSameWithAndWithoutDrafts) {
   }
 }
 
-#ifdef SVC_KERNELS
+#ifdef SVC_MATRIX_KERNELS
 // Results of our kernels do not depend on other rows, so that no tie guard is needed.
 TEST(WithKernelsOfOursEachRowIsTheSameToTheBitBesideDrafts) {
   const std::unique_ptr<LlamaModel> model =

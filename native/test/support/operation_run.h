@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/llama/cpu/matrix_ops.h"
+#include "engine/llama/cpu/operation.h"
 #include "engine/llama/cpu/thread_shares.h"
 #include "test.h"
 

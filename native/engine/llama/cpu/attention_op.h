@@ -1,7 +1,8 @@
 // Attention, as ggml calls it.
 #pragma once
 
-#include "engine/llama/cpu/matrix_ops.h"
+#include "engine/llama/cpu/operation.h"
+#include "kernels/kernels.h"
 
 namespace svc {
 

@@ -1,20 +1,21 @@
 #include "engine/llama/cpu/cpu_kernels.h"
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/llama/cpu/attention_op.h"
 #include "engine/llama/cpu/kernel_samples.h"
+#include "engine/llama/cpu/kernel_times.h"
 #include "engine/llama/cpu/loaded_library.h"
-#include "engine/llama/cpu/matrix_ops.h"
 #include "engine/llama/cpu/thread_shares.h"
 #include "ggml-backend-impl.h"
-#include "ggml-cpp.h"
 #include "ggml-cpu/traits.h"
 #include "kernels/kernels.h"
 #include "llama.h"
+#ifdef SVC_MATRIX_KERNELS
+#include "engine/llama/cpu/interleaved_weights.h"
+#endif
 
 // ggml declares these destructors and defines them in a module that is loaded at run time, so
 // nothing can be linked.
@@ -24,99 +25,44 @@ ggml::cpu::extra_buffer_type::~extra_buffer_type() = default;
 namespace svc {
 namespace {
 
-// libllama's name for the token-embedding matrix.
-constexpr const char* kEmbeddings = "token_embd.weight";
-
-// Value of EmbeddingsInMemory for the model being loaded on this thread; true outside a load.
-thread_local bool are_embeddings_wanted = true;
-
-ggml_backend_buffer_type_t BufferType();
-
-bool HasOurWeights(const ggml_tensor* op) {
-  const ggml_tensor* weights = op->src[0];
-  return weights != nullptr && weights->buffer != nullptr && weights->buffer->buft == BufferType();
-}
-
-bool IsLookUp(const ggml_tensor* op) {
-  return op->op == GGML_OP_GET_ROWS && std::string_view(op->src[0]->name) == kEmbeddings;
-}
-
-// ggml's hooks: a memory layout for weights, and for each operation whether our kernels compute it.
-class OwnKernels final : public ggml::cpu::extra_buffer_type {
+// ggml's hook: whether our kernels compute an operation. No weights are loaded into its buffers.
+class AttentionHook final : public ggml::cpu::extra_buffer_type {
  public:
-  explicit OwnKernels(const Kernels& kernels)
-      : product_(NewProduct(kernels)),
-        look_up_(NewLookUp()),
-        half_product_(NewHalfProduct(kernels)),
-        attention_(NewAttention(kernels)) {}
+  explicit AttentionHook(const Kernels& kernels) : attention_(NewAttention(kernels)) {}
 
-  bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) override {
-    if (!HasOurWeights(op) || !MatrixOf(op->src[0]) || op->src[0]->view_src != nullptr)
-      return false;
-    const ggml_tensor* input = op->src[1];
-    if (IsLookUp(op)) return are_embeddings_wanted && ggml_is_contiguous(input);
-    return op->op == GGML_OP_MUL_MAT && input->type == GGML_TYPE_F32 &&
-           input->nb[0] == sizeof(float) &&
-           (input->buffer == nullptr || ggml_backend_buft_is_host(input->buffer->buft));
-  }
+  bool supports_op(ggml_backend_dev_t, const ggml_tensor*) override { return false; }
 
   ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* op) override {
-    if (HasOurWeights(op)) {
-      if (op->op == GGML_OP_MUL_MAT) return product_.get();
-      if (IsLookUp(op)) return look_up_.get();
-    }
-    if (TakesHalfProduct(op)) return half_product_.get();
     return TakesAttention(op) ? attention_.get() : nullptr;
   }
 
  private:
-  const Operation product_;
-  const Operation look_up_;
-  const Operation half_product_;
   const Operation attention_;
 };
 
-void SetTensor(ggml_backend_buffer_t, ggml_tensor* tensor, const void* data, std::size_t offset,
-               std::size_t size) {
-  GGML_ASSERT(offset == 0 && size == ggml_nbytes(tensor));
-  Interleave(static_cast<const std::uint8_t*>(data), *MatrixOf(tensor));
-}
-
-// CPU memory whose set_tensor interleaves the weights; it cannot be read back.
-ggml_backend_buffer_t Allocate(ggml_backend_buffer_type_t type, std::size_t size) {
-  ggml_backend_buffer_t buffer =
-      ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size);
-  if (buffer == nullptr) return nullptr;
-  buffer->buft = type;
-  buffer->iface.init_tensor = nullptr;
-  buffer->iface.set_tensor = SetTensor;
-  buffer->iface.get_tensor = nullptr;
-  buffer->iface.cpy_tensor = nullptr;
-  return buffer;
-}
-
-// Never destroyed: models may be freed after the end of main.
-ggml_backend_buffer_type_t BufferType() {
+// Buffer type that only carries the hook. Never destroyed: models may be freed after the end of
+// main.
+ggml_backend_buffer_type_t AttentionType() {
   static ggml_backend_buffer_type type{
       .iface = {
-          .get_name = [](ggml_backend_buffer_type_t) { return "SVC_INTERLEAVED"; },
-          .alloc_buffer = Allocate,
+          .get_name = [](ggml_backend_buffer_type_t) { return "SVC_ATTENTION"; },
+          .alloc_buffer =
+              [](ggml_backend_buffer_type_t, std::size_t size) {
+                return ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size);
+              },
           .get_alignment = [](ggml_backend_buffer_type_t) { return kAlignment; },
           .get_max_size = nullptr,
-          .get_alloc_size =
-              [](ggml_backend_buffer_type_t, const ggml_tensor* tensor) {
-                const std::optional<WeightMatrix> matrix = MatrixOf(tensor);
-                return matrix ? matrix->bytes() : ggml_nbytes(tensor);
-              },
+          .get_alloc_size = nullptr,
           .is_host = nullptr,
       },
       .device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU),
-      .context = new OwnKernels(SupportedKernels().front()),
+      .context = new AttentionHook(SupportedKernels().front()),
   };
   return &type;
 }
 
-using BufferTypes = std::vector<ggml_backend_buffer_type_t>&();
+using BufferTypes = std::vector<ggml_backend_buffer_type_t>;
+using ListTypes = BufferTypes&();
 
 // True if the library has the version of the headers that this file was compiled with: those are
 // internal to ggml and may change with any version.
@@ -124,14 +70,14 @@ bool IsOfOurHeaders() { return std::string_view(ggml_version()) == SVC_GGML_VERS
 
 // Finds what we need in the CPU module; returns the function that lists its buffer types. Null: a
 // function is missing.
-BufferTypes* FindModule() {
+ListTypes* FindModule() {
   ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
   if (device == nullptr) return nullptr;
   void* known = ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device),
                                                   "ggml_threadpool_new");
   if (known == nullptr) return nullptr;
   const LoadedLibrary library(known);
-  BufferTypes* types = nullptr;
+  ListTypes* types = nullptr;
   const bool found = library.Find("_Z39ggml_backend_cpu_get_extra_buffer_typesv", types) &&
                      library.Find("ggml_barrier", pool.barrier) &&
                      library.Find("ggml_threadpool_chunk_set", pool.set_share) &&
@@ -139,11 +85,63 @@ BufferTypes* FindModule() {
   return found ? types : nullptr;
 }
 
-void Warn(const std::string& sentence) {
+void Log(ggml_log_level level, const std::string& sentence) {
   ggml_log_callback log = nullptr;
   void* user = nullptr;
   llama_log_get(&log, &user);
-  if (log != nullptr) log(GGML_LOG_LEVEL_WARN, (sentence + "\n").c_str(), user);
+  if (log != nullptr) log(level, (sentence + "\n").c_str(), user);
+}
+
+// Buffer type of the samples' weights.
+ggml_backend_buffer_type_t SampledWeights() {
+#ifdef SVC_MATRIX_KERNELS
+  return InterleavedWeights();
+#else
+  return ggml_backend_cpu_buffer_type();
+#endif
+}
+
+// Returns the list with our buffer types before ggml's repacking one.
+BufferTypes WithOurs(const BufferTypes& theirs) {
+  BufferTypes types;
+#ifdef SVC_MATRIX_KERNELS
+  types.push_back(InterleavedWeights());
+#endif
+  types.push_back(AttentionType());
+  types.insert(types.end(), theirs.begin(), theirs.end());
+  return types;
+}
+
+// Registers the kernels if their results are right, and times them if no benchmark has.
+bool Register(const Kernels& kernels, BufferTypes& types) {
+  // ggml's products for AMX take the n-th sequence's weights from behind the matrix, so that
+  // recurrent models compute garbage, or crash, as soon as two texts share a batch
+  // (ggml_batch_offset in ggml-cpu/amx/mmq.cpp does not broadcast). Ours are faster, too
+  // (docs/benchmarks.md).
+  std::erase_if(types, [](ggml_backend_buffer_type_t type) {
+    return std::string_view(ggml_backend_buft_name(type)) == "AMX";
+  });
+  const BufferTypes theirs = types;
+  const BufferTypes ours = WithOurs(theirs);
+  const std::vector<KernelSample> expected = ComputeSamples(ggml_backend_cpu_buffer_type());
+  types = ours;
+  if (const char* wrong = FirstDifference(expected, ComputeSamples(SampledWeights()));
+      wrong != nullptr) {
+    types = theirs;
+    Log(GGML_LOG_LEVEL_WARN,
+        std::string("svc's CPU kernels are not used: on this processor their results for ") +
+            wrong + " differ from ggml's");
+    return false;
+  }
+  if (kernels.are_measured) return true;
+  const bool is_loss =
+      IsLoss(TimeAttention([&](bool is_ours) { types = is_ours ? ours : theirs; }));
+  if (is_loss) {
+    types = theirs;
+    Log(GGML_LOG_LEVEL_INFO,
+        "svc's CPU kernels are not used: on this processor they are slower than ggml's");
+  }
+  return !is_loss;
 }
 
 }  // namespace
@@ -151,49 +149,12 @@ void Warn(const std::string& sentence) {
 const Kernels* UseOwnKernels() {
   static const Kernels* const used = []() -> const Kernels* {
     if (SupportedKernels().empty() || !IsOfOurHeaders()) return nullptr;
-    BufferTypes* const buffer_types = FindModule();
-    if (buffer_types == nullptr) return nullptr;
-    std::vector<ggml_backend_buffer_type_t>& types = buffer_types();
-    // ggml's products for AMX take the n-th sequence's weights from behind the matrix, so that
-    // recurrent models compute garbage, or crash, as soon as two texts share a batch
-    // (ggml_batch_offset in ggml-cpu/amx/mmq.cpp does not broadcast). Ours are faster, too
-    // (docs/benchmarks.md).
-    std::erase_if(types, [](ggml_backend_buffer_type_t type) {
-      return std::string_view(ggml_backend_buft_name(type)) == "AMX";
-    });
-    const std::vector<KernelSample> expected = ComputeSamples(ggml_backend_cpu_buffer_type());
-    types.insert(types.begin(), BufferType());  // before ggml's repacking one
-    const char* wrong = FirstDifference(expected, ComputeSamples(BufferType()));
-    if (wrong != nullptr) {
-      types.erase(types.begin());
-      Warn(std::string("svc's CPU kernels are not used: on this processor their results for ") +
-           wrong + " differ from ggml's");
-      return nullptr;
-    }
-    return &SupportedKernels().front();
+    ListTypes* const types = FindModule();
+    if (types == nullptr) return nullptr;
+    const Kernels& kernels = SupportedKernels().front();
+    return Register(kernels, types()) ? &kernels : nullptr;
   }();
   return used;
 }
-
-bool TakeAllOf(const std::string& path) {
-  if (UseOwnKernels() == nullptr) return false;
-  ggml_context* context = nullptr;
-  const gguf_context_ptr file(
-      gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = &context}));
-  const ggml_context_ptr tensors(context);
-  if (file == nullptr || gguf_find_key(file.get(), "split.count") >= 0) return false;
-  const auto has = [&](const char* name) { return gguf_find_tensor(file.get(), name) >= 0; };
-  // gemma3n's per-layer embeddings are large and only looked up.
-  if (!has(kEmbeddings) || has("output.weight") || has("per_layer_token_embd.weight")) return false;
-  for (ggml_tensor* tensor = ggml_get_first_tensor(context); tensor != nullptr;
-       tensor = ggml_get_next_tensor(context, tensor)) {
-    if (ggml_n_dims(tensor) > 1 && !MatrixOf(tensor)) return false;
-  }
-  return true;
-}
-
-EmbeddingsInMemory::EmbeddingsInMemory(bool are_wanted) { are_embeddings_wanted = are_wanted; }
-
-EmbeddingsInMemory::~EmbeddingsInMemory() { are_embeddings_wanted = true; }
 
 }  // namespace svc

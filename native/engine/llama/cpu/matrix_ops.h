@@ -2,19 +2,13 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <memory>
 #include <optional>
 #include <utility>
 
-#include "ggml-backend-impl.h"
-#include "ggml-cpu/traits.h"
+#include "engine/llama/cpu/operation.h"
 #include "kernels/kernels.h"
 
 namespace svc {
-
-// Alignment of weights and of each thread's scratch memory, in bytes.
-inline constexpr std::size_t kAlignment = 64;
 
 // The types that our kernels multiply with, by ggml's names and ours.
 inline constexpr std::array kGgmlTypes = {
@@ -22,8 +16,6 @@ inline constexpr std::array kGgmlTypes = {
     std::pair{GGML_TYPE_Q8_0, WeightType::kQ8_0}, std::pair{GGML_TYPE_Q4_K, WeightType::kQ4K},
     std::pair{GGML_TYPE_Q5_K, WeightType::kQ5K},  std::pair{GGML_TYPE_Q6_K, WeightType::kQ6K}};
 static_assert(kGgmlTypes.size() == kWeightTypes);
-
-using Operation = std::unique_ptr<ggml::cpu::tensor_traits>;
 
 // The tensor as a matrix of ours; absent: it cannot be interleaved.
 std::optional<WeightMatrix> MatrixOf(const ggml_tensor* tensor);
