@@ -9,11 +9,11 @@ import { inRoot } from './root.js';
 import { run, StepError } from './run.js';
 import { unlessFresh } from './unless-fresh.js';
 
-/** Throws StepError with the findings in `files`. */
+/** Throws StepError with the findings in `files`, except those for another platform. */
 export async function analyse(files) {
   await unpackLlamaCpp();
   const commands = await writeCompileCommands();
-  const waiting = [...files];
+  const waiting = await compiledHere(files, commands);
   const failures = [];
   const worker = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
@@ -22,6 +22,13 @@ export async function analyse(files) {
   };
   await Promise.all(Array.from({ length: availableParallelism() }, worker));
   if (failures.length > 0) throw new StepError(failures.map(({ message }) => message).join('\n'));
+}
+
+/** Returns those of `files` that have a compile command: clang-tidy would guess one for the others. */
+async function compiledHere(files, commands) {
+  const entries = JSON.parse(await readFile(inRoot(commands, 'compile_commands.json'), 'utf8'));
+  const compiled = new Set(entries.map(({ file }) => file));
+  return files.filter((file) => compiled.has(inRoot(file)));
 }
 
 async function analyseOne(file, commands) {
