@@ -1,7 +1,7 @@
 // Our kernels are registered in ggml, and its graphs use them.
 #include "engine/llama/cpu/cpu_kernels.h"
 
-#include <cmath>
+#include <cstdio>
 #include <vector>
 
 #include "engine/llama/cpu/attention_op.h"
@@ -31,6 +31,7 @@ std::vector<float> OutputOf(const ggml_tensor* node) {
 TEST(AGraphAttendsWithOurKernel) {
   test::LoadModules();
   const Kernels* kernels = UseOwnKernels();
+  std::printf("     used: %s\n", kernels == nullptr ? "none" : kernels->instructions);
   if (kernels == nullptr) return;
   SampleGraph graph;
   graph.AddAttention({.head_length = 64, .heads = 3, .rows = 5, .cells = 70});
