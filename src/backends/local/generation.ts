@@ -83,13 +83,13 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
 
   /** Vectors of the next inputs, concatenated; or scores. */
   pushVectors(numbers: Float32Array): void {
-    if (this.addVectors(numbers)) this.accept();
+    if (this.addVectors?.(numbers) === true) this.accept();
     else this.owner.offend('sent vectors that nobody asked for');
   }
 
   /** All tokens of the input. */
   pushTokens(tokens: Omit<TokensEvent, 'type'>): void {
-    if (this.addTokens(tokens)) this.accept();
+    if (this.addTokens?.(tokens) === true) this.accept();
     else this.owner.offend('sent tokens that nobody asked for');
   }
 
@@ -134,10 +134,10 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
 
   /** Buffers the content of an output. Returns false if the engine has offended. */
   protected abstract add(output: EngineOutput): boolean;
-  /** Returns false if these vectors were not requested. */
-  protected abstract addVectors(numbers: Float32Array): boolean;
-  /** Returns false if no tokens were requested. */
-  protected abstract addTokens(tokens: Omit<TokensEvent, 'type'>): boolean;
+  /** Buffers vectors. Returns false if these were not requested. Absent: the answer has none. */
+  protected addVectors?(numbers: Float32Array): boolean;
+  /** Buffers tokens. Returns false if these were not requested. Absent: the answer has none. */
+  protected addTokens?(tokens: Omit<TokensEvent, 'type'>): boolean;
   /** Takes the next event out of the buffer; undefined: it is empty. */
   protected abstract take(): Content | undefined;
 }
@@ -216,14 +216,6 @@ export class Generation extends EngineAnswer<AnswerEvent> {
     return true;
   }
 
-  protected override addVectors(): boolean {
-    return false;
-  }
-
-  protected override addTokens(): boolean {
-    return false;
-  }
-
   protected override take(): AnswerEvent | undefined {
     const event = this.#events.shift();
     if (event === undefined) return undefined;
@@ -266,10 +258,6 @@ export class Embedding extends EngineAnswer<VectorsEvent> {
     return true;
   }
 
-  protected override addTokens(): boolean {
-    return false;
-  }
-
   protected override take(): VectorsEvent | undefined {
     if (this.#vectors.length === 0) return undefined;
     return { type: 'vectors', vectors: this.#vectors.splice(0) };
@@ -296,10 +284,6 @@ export class Ranking extends EngineAnswer<ScoresEvent> {
     if (this.#scoresLeft < 0 || !scores.every(Number.isFinite)) return false;
     this.#scores.push(...scores);
     return true;
-  }
-
-  protected override addTokens(): boolean {
-    return false;
   }
 
   protected override take(): ScoresEvent | undefined {

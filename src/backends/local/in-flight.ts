@@ -15,9 +15,11 @@ export interface LoadedEngine {
   readonly info: EngineInfo;
 }
 
+type Answer = Generation | Embedding | Ranking | Tokenizing | Detokenizing;
+
 export class InFlight implements AnswerOwner, OutputReader {
   readonly #child: () => EngineChild | null;
-  readonly #answers = new Map<number, Generation | Embedding | Ranking | Tokenizing | Detokenizing>();
+  readonly #answers = new Map<number, Answer>();
   #lastId = 0;
   /** Called when the last request has ended. */
   onIdle: () => void = () => undefined;
@@ -31,49 +33,39 @@ export class InFlight implements AnswerOwner, OutputReader {
     return this.#answers.size;
   }
 
-  /** Throws BUSY. */
+  /** Throws BUSY; so do the next ones. */
   generate({ child }: LoadedEngine, request: Omit<EngineRequest, 'id'>): Generation {
     const id = ++this.#lastId;
-    child.ask({ type: 'generate', request: { ...request, id } });
-    const generation = new Generation(id, this);
-    this.#answers.set(id, generation);
-    return generation;
+    return this.#ask(child, { type: 'generate', request: { ...request, id } }, new Generation(id, this));
   }
 
-  /** Throws BUSY. */
   embed({ child, info }: LoadedEngine, { input, truncate }: EmbedRequest): Embedding {
     const id = ++this.#lastId;
-    child.ask({ type: 'embed', request: { id, input, ...given({ truncate }) } });
-    const embedding = new Embedding(id, this, input.length, info.embedding_length);
-    this.#answers.set(id, embedding);
-    return embedding;
+    const request = { id, input, ...given({ truncate }) };
+    return this.#ask(child, { type: 'embed', request }, new Embedding(id, this, input.length, info.embedding_length));
   }
 
-  /** Throws BUSY. */
   rerank({ child }: LoadedEngine, { query, documents, max_document_tokens, truncate }: RerankRequest): Ranking {
     const id = ++this.#lastId;
-    child.ask({ type: 'rerank', request: { id, query, documents, ...given({ max_document_tokens, truncate }) } });
-    const ranking = new Ranking(id, this, documents.length);
-    this.#answers.set(id, ranking);
-    return ranking;
+    const request = { id, query, documents, ...given({ max_document_tokens, truncate }) };
+    return this.#ask(child, { type: 'rerank', request }, new Ranking(id, this, documents.length));
   }
 
-  /** Throws BUSY. */
   tokenize({ child }: LoadedEngine, request: WithoutId<EngineTokenizeRequest>): Tokenizing {
     const id = ++this.#lastId;
-    child.ask({ type: 'tokenize', request: { ...request, id } });
-    const tokenizing = new Tokenizing(id, this);
-    this.#answers.set(id, tokenizing);
-    return tokenizing;
+    return this.#ask(child, { type: 'tokenize', request: { ...request, id } }, new Tokenizing(id, this));
   }
 
-  /** Throws BUSY. */
   detokenize({ child }: LoadedEngine, { tokens, special }: DetokenizeRequest): Detokenizing {
     const id = ++this.#lastId;
-    child.ask({ type: 'detokenize', request: { id, tokens, ...given({ special }) } });
-    const detokenizing = new Detokenizing(id, this);
-    this.#answers.set(id, detokenizing);
-    return detokenizing;
+    const request = { id, tokens, ...given({ special }) };
+    return this.#ask(child, { type: 'detokenize', request }, new Detokenizing(id, this));
+  }
+
+  #ask<Asked extends Answer>(child: EngineChild, message: Parameters<EngineChild['ask']>[0], answer: Asked): Asked {
+    child.ask(message);
+    this.#answers.set(answer.id, answer);
+    return answer;
   }
 
   accept(id: number, inputTokens: number): void {

@@ -36,7 +36,7 @@ import { deferred, type Deferred } from './deferred.ts';
 import { EngineChild } from './engine-child.ts';
 import type { Bytes, Estimate, Plan, Step } from './fit.ts';
 import type { Embedding, Generation, Ranking } from './generation.ts';
-import { InFlight } from './in-flight.ts';
+import { InFlight, type LoadedEngine } from './in-flight.ts';
 import { Suspects } from './suspects.ts';
 import type { Detokenizing, Tokenizing } from './tokenizing.ts';
 
@@ -224,34 +224,25 @@ export class Supervisor {
     }
   }
 
-  /** REQUIRES: `ready` has resolved. Throws ENGINE_CRASHED if the engine is already gone, or BUSY. */
+  /** REQUIRES: `ready` has resolved. Throws ENGINE_CRASHED if the engine is already gone, or BUSY; so do the next ones. */
   generate(request: Omit<EngineRequest, 'id'>): Generation {
-    if (this.#state.name !== 'loaded') throw this.gone();
-    return this.#inFlight.generate(this.#state, request);
+    return this.#inFlight.generate(this.#loaded(), request);
   }
 
-  /** Throws like `generate`. */
   embed(request: EmbedRequest): Embedding {
-    if (this.#state.name !== 'loaded') throw this.gone();
-    return this.#inFlight.embed(this.#state, request);
+    return this.#inFlight.embed(this.#loaded(), request);
   }
 
-  /** Throws like `generate`. */
   rerank(request: RerankRequest): Ranking {
-    if (this.#state.name !== 'loaded') throw this.gone();
-    return this.#inFlight.rerank(this.#state, request);
+    return this.#inFlight.rerank(this.#loaded(), request);
   }
 
-  /** Throws like `generate`. */
   tokenize(request: WithoutId<EngineTokenizeRequest>): Tokenizing {
-    if (this.#state.name !== 'loaded') throw this.gone();
-    return this.#inFlight.tokenize(this.#state, request);
+    return this.#inFlight.tokenize(this.#loaded(), request);
   }
 
-  /** Throws like `generate`. */
   detokenize(request: DetokenizeRequest): Detokenizing {
-    if (this.#state.name !== 'loaded') throw this.gone();
-    return this.#inFlight.detokenize(this.#state, request);
+    return this.#inFlight.detokenize(this.#loaded(), request);
   }
 
   send(message: ToEngine): void {
@@ -352,6 +343,11 @@ export class Supervisor {
       );
     }
     await abortable(sleep(leftMs), signal);
+  }
+
+  #loaded(): LoadedEngine {
+    if (this.#state.name !== 'loaded') throw this.gone();
+    return this.#state;
   }
 
   #start(): void {

@@ -12,10 +12,6 @@ export class Tokenizing extends EngineAnswer<TokensEvent> {
     return true;
   }
 
-  protected override addVectors(): boolean {
-    return false;
-  }
-
   protected override addTokens({ tokens, pieces, prompt }: Omit<TokensEvent, 'type'>): boolean {
     if (this.#tokens !== undefined || (pieces !== undefined && pieces.length !== tokens.length)) return false;
     this.#tokens = {
@@ -42,14 +38,6 @@ export class Detokenizing extends EngineAnswer<TextEvent> {
   protected override add({ text }: EngineOutput): boolean {
     this.#text = text;
     return true;
-  }
-
-  protected override addVectors(): boolean {
-    return false;
-  }
-
-  protected override addTokens(): boolean {
-    return false;
   }
 
   protected override take(): TextEvent | undefined {
