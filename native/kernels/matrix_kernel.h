@@ -19,7 +19,7 @@ using MultiplyPanel = void(const WeightMatrix& matrix, std::size_t panel, RowBlo
 // does not keep up (eight rows of a 0.5B model: 31 ms without, 20 ms with).
 constexpr std::size_t kPrefetchBytes = 4096;
 
-// matrix_avx512.cc, matrix_avx2.cc
+// matrix_kernel_avx512.cc, matrix_kernel_avx2.cc
 MultiplyPanel* MultiplyAvx512(WeightType type);
 MultiplyPanel* MultiplyAvx2(WeightType type);
 

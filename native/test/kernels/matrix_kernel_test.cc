@@ -5,74 +5,27 @@
 #include <cstring>
 #include <limits>
 #include <map>
-#include <memory>
-#include <new>
 #include <random>
+#include <vector>
 
-#include "ggml.h"
+#include "aligned_bytes.h"
 #include "kernels/kernels.h"
+#include "quantized_weights.h"
 #include "test.h"
 
 namespace svc {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+using test::AlignedBytes;
+using test::QuantizedWeights;
 
-struct FreeAligned {
-  void operator()(std::uint8_t* bytes) const {
-    ::operator delete[](bytes, std::align_val_t{kAlignment});
-  }
-};
-using Bytes = std::unique_ptr<std::uint8_t[], FreeAligned>;
-
-Bytes NewBytes(std::size_t size) {
-  return Bytes(static_cast<std::uint8_t*>(::operator new[](size, std::align_val_t{kAlignment})));
-}
-
-constexpr std::array kTypes = {WeightType::kQ4_0, WeightType::kQ5_0, WeightType::kQ8_0,
-                               WeightType::kQ4K,  WeightType::kQ5K,  WeightType::kQ6K};
-static_assert(kTypes.size() == kWeightTypes);
-
-// Returns 2^exponent as a half float; exponents from -14 to 15.
-std::uint16_t HalfOf(int exponent) { return static_cast<std::uint16_t>((exponent + 15) << 10); }
-
-// Byte offsets of the half floats in a block of the file.
-std::vector<std::size_t> HalvesOf(WeightType type) {
-  switch (type) {
-    case WeightType::kQ4K:
-    case WeightType::kQ5K:
-      return {0, 2};
-    case WeightType::kQ6K:
-      return {208};
-    default:
-      return {0};
-  }
-}
-
-ggml_type GgmlTypeOf(WeightType type) {
-  constexpr std::array kGgmlTypes = {GGML_TYPE_Q4_0, GGML_TYPE_Q5_0, GGML_TYPE_Q8_0,
-                                     GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K};
-  return kGgmlTypes[static_cast<std::size_t>(type)];
-}
-
-// A random weight matrix in ggml's format and products with it.
+// Random weights and products with them.
 class Product {
  public:
   Product(WeightType type, std::size_t outputs, std::size_t depth)
-      : type_(type),
-        outputs_(outputs),
-        depth_(depth),
-        source_(outputs * depth / FormatOf(type).source_weights * FormatOf(type).source_bytes),
-        data_(NewBytes(Matrix(nullptr).bytes())) {
-    for (std::uint8_t& byte : source_) byte = static_cast<std::uint8_t>(random_());
-    SetHalves([this] { return static_cast<int>(random_() % 8) - 8; });
-  }
+      : type_(type), outputs_(outputs), depth_(depth), weights_(type, outputs, depth) {}
 
-  // Sets every byte that is not part of a half float to `byte`, and the half floats to 1.
-  void Fill(std::uint8_t byte) {
-    std::fill(source_.begin(), source_.end(), byte);
-    SetHalves([] { return 0; });
-  }
+  void Fill(std::uint8_t byte) { weights_.Fill(byte); }
 
   std::vector<float> Row() {
     std::normal_distribution<float> values;
@@ -83,10 +36,9 @@ class Product {
 
   // Returns the kernel's outputs, [row][output].
   std::vector<float> Of(const std::vector<std::vector<float>>& values, MultiplyPanel* multiply) {
-    const WeightMatrix matrix = Matrix(data_.get());
-    Interleave(source_.data(), matrix);
-    const Bytes bytes = NewBytes(QuantizedRows::BytesFor(values.size(), depth_));
-    const QuantizedRows rows(bytes.get(), values.size(), depth_, FormatOf(type_));
+    const WeightMatrix& matrix = weights_.Interleaved();
+    const AlignedBytes bytes(QuantizedRows::BytesFor(values.size(), depth_));
+    const QuantizedRows rows(bytes.data(), values.size(), depth_, FormatOf(type_));
     for (std::size_t r = 0; r < values.size(); ++r) rows.Set(r, values[r].data());
     std::vector<float> product(values.size() * outputs_, NAN);
     for (std::size_t panel = 0; panel < matrix.panels(); ++panel) {
@@ -101,26 +53,9 @@ class Product {
     return product;
   }
 
-  // Returns the weights as ggml dequantizes them, [output][weight].
-  std::vector<float> Weights() const {
-    std::vector<float> weights(outputs_ * depth_);
-    ggml_get_type_traits(GgmlTypeOf(type_))
-        ->to_float(source_.data(), weights.data(), static_cast<std::int64_t>(weights.size()));
-    return weights;
-  }
-
-  // Returns the weights as ReadOutput dequantizes them.
-  std::vector<float> ReadBack() {
-    const WeightMatrix matrix = Matrix(data_.get());
-    Interleave(source_.data(), matrix);
-    std::vector<float> weights(outputs_ * depth_);
-    for (std::size_t i = 0; i < outputs_; ++i) ReadOutput(matrix, i, &weights[i * depth_]);
-    return weights;
-  }
-
   // Returns the expected outputs: ggml's weights times activations quantized as by QuantizedRows.
   std::vector<double> Expected(const std::vector<float>& row) const {
-    const std::vector<float> weights = Weights();
+    const std::vector<float> weights = weights_.Dequantized();
     std::vector<double> outputs(outputs_);
     for (std::size_t b = 0; b < depth_ / kBlock; ++b) {
       float largest = 0;
@@ -139,27 +74,11 @@ class Product {
   }
 
  private:
-  WeightMatrix Matrix(std::uint8_t* data) const {
-    return {.type = type_, .outputs = outputs_, .depth = depth_, .data = data};
-  }
-
-  template <typename Exponent>
-  void SetHalves(Exponent exponent) {
-    const std::size_t block = FormatOf(type_).source_bytes;
-    for (std::size_t start = 0; start < source_.size(); start += block) {
-      for (const std::size_t place : HalvesOf(type_)) {
-        const std::uint16_t half = HalfOf(exponent());
-        std::memcpy(&source_[start + place], &half, sizeof half);
-      }
-    }
-  }
-
   const WeightType type_;
   const std::size_t outputs_;
   const std::size_t depth_;
-  std::mt19937 random_{1};
-  std::vector<std::uint8_t> source_;
-  const Bytes data_;
+  std::mt19937 random_{2};
+  QuantizedWeights weights_;
 };
 
 // Compares with a tolerance relative to the largest expected output.
@@ -176,7 +95,7 @@ bool AreClose(const std::vector<float>& actual, std::size_t from,
 // Calls test(type, multiply) for each kernel that this processor has.
 template <typename Test>
 void ForEachKernel(Test test) {
-  for (const WeightType type : kTypes) {
+  for (const WeightType type : test::kAllWeightTypes) {
     for (const Kernels& kernels : SupportedKernels()) test(type, kernels.multiply(type));
   }
 }
@@ -266,21 +185,6 @@ TEST(ABlockOfZerosAddsNothing) {
       EXPECT_EQ(output, 0.0F);
     }
   });
-}
-
-TEST(WhatWasInterleavedIsReadBack) {
-  if (SupportedKernels().empty()) return;
-  for (const WeightType type : kTypes) {
-    Product product(type, 48, 512);
-    EXPECT(product.ReadBack() == product.Weights());
-  }
-}
-
-TEST(OnlyWholePanelsAndBlocksFit) {
-  EXPECT(WeightMatrix::Fits(WeightType::kQ4_0, 16, 32));
-  EXPECT(!WeightMatrix::Fits(WeightType::kQ4_0, 24, 32));
-  EXPECT(!WeightMatrix::Fits(WeightType::kQ4_0, 16, 48));
-  EXPECT(!WeightMatrix::Fits(WeightType::kQ4K, 16, 896));
 }
 
 }  // namespace

@@ -5,33 +5,15 @@
 #include <atomic>
 #include <barrier>
 #include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <new>
 #include <thread>
 #include <vector>
 
+#include "aligned_bytes.h"
 #include "engine/llama/cpu/operation.h"
 #include "engine/llama/cpu/thread_shares.h"
 #include "test.h"
 
 namespace svc::test {
-
-// Memory at an address as weights and scratch have it.
-class AlignedBytes {
- public:
-  explicit AlignedBytes(std::size_t size)
-      : bytes_(
-            static_cast<std::uint8_t*>(::operator new (size + 1, std::align_val_t{kAlignment}))) {}
-  ~AlignedBytes() { ::operator delete (bytes_, std::align_val_t{kAlignment}); }
-  AlignedBytes(const AlignedBytes&) = delete;
-  AlignedBytes& operator=(const AlignedBytes&) = delete;
-
-  std::uint8_t* data() const { return bytes_; }
-
- private:
-  std::uint8_t* const bytes_;
-};
 
 inline std::barrier<>*& PoolBarrier() {
   static std::barrier<>* barrier = nullptr;
