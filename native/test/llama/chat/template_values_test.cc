@@ -1,8 +1,6 @@
 // Hostile values in templates: each kind of value that contains itself, or is nested hundreds of
 // thousands of levels deep, in each operation that follows values. None may end the process.
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "chat.h"
+#include "child_process.h"
 #include "engine/base/json_depth.h"
 #include "engine/base/private_bytes.h"
 #include "engine/base/work_limit.h"
@@ -242,18 +241,14 @@ constexpr rlim_t kStackBytes = 1U << 20U;
 
 // Renders in a child process; returns false if a signal ended it.
 bool Survives(const common_chat_templates* templates) {
-  const pid_t child = fork();
-  if (child == 0) {
+  const std::string end = test::EndOfChild([&] {
     const rlimit small = {.rlim_cur = kStackBytes, .rlim_max = kStackBytes};
     setrlimit(RLIMIT_STACK, &small);
     (void)Render(templates, "spin");
     // A later chat with the same template.
-    const bool lives = Render(templates, "hello") == "hellohellohello";
-    _exit(lives ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    EXPECT_EQ(Render(templates, "hello"), "hellohellohello");
+  });
+  return end.empty();
 }
 
 void ExpectSurvival(const std::vector<Named>& values, const std::vector<std::string>& operations) {

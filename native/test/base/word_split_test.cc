@@ -1,7 +1,6 @@
 // Long words with every way in which llama.cpp splits texts: none may end the process.
 #include "engine/base/word_split.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "child_process.h"
 #include "gguf.h"
 #include "models.h"
 #include "test.h"
@@ -77,19 +77,12 @@ std::vector<std::string> LongTexts(WordSplit split, std::size_t turn) {
 
 // Tokenizes in a child process, which may refuse a text; returns how it was ended otherwise.
 std::string EndOf(const LlamaModel& model, const std::vector<std::string>& texts) {
-  const pid_t child = fork();
-  if (child == 0) {
-    bool is_well = true;
+  return test::EndOfChild([&] {
     for (const std::string& text : texts) {
       const auto tokens = model.Tokenize(text, false, true);
-      is_well = is_well && (tokens.ok() || tokens.status().code() == StatusCode::kInvalidRequest);
+      EXPECT(tokens.ok() || tokens.status().code() == StatusCode::kInvalidRequest);
     }
-    _exit(is_well ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
-  return WEXITSTATUS(status) == 0 ? "" : "exit " + std::to_string(WEXITSTATUS(status));
+  });
 }
 
 TEST(LongWordsEndNoProcess) {
