@@ -2,6 +2,7 @@
 // may be shown.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -32,7 +33,9 @@ class AnswerText {
 
   // Log probabilities of the tokens that begin in text already shown.
   std::vector<TokenLogprobs> TakeLogprobs() {
-    const std::uint64_t shown = said_bytes_ - stream_.held();
+    // A replacement character that is held back is longer than the bytes that it replaces.
+    const std::uint64_t held = std::min<std::uint64_t>(stream_.held(), said_bytes_);
+    const std::uint64_t shown = said_bytes_ - held;
     std::vector<TokenLogprobs> told;
     while (!untold_.empty() && untold_.front().begins_at < shown) {
       told.push_back(std::move(untold_.front().logprobs));
