@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <fstream>
-#include <numeric>
 #include <string>
 
-#include "engine/base/xxhash64.h"
 #include "folder.h"
 #include "prefix_files.h"
 
@@ -23,47 +21,6 @@ constexpr SipKey kKey = {3, 4};
 constexpr PrefixSeal kSeal{.fingerprint = kFingerprint, .key = kKey};
 constexpr PrefixSeal kOtherSeal{.fingerprint = kFingerprint + 1, .key = kKey};
 const std::atomic<bool> kNever = false;
-
-std::uint64_t HashOf(const std::string& text) {
-  return XxHash64({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-}
-
-TEST(TheChecksumIsXxHash64) {
-  EXPECT_EQ(HashOf(""), 0xEF46DB3751D8E999ULL);
-  EXPECT_EQ(HashOf("a"), 0xD24EC4F1A98C6E5BULL);
-  EXPECT_EQ(HashOf("abc"), 0x44BC2CF5AD770999ULL);
-  EXPECT_EQ(HashOf("The quick brown fox jumps over the lazy dog"), 0x0B242D361FDA71BCULL);
-}
-
-// Key and inputs of the reference implementation's vectors.h: bytes 0, 1, 2, ...
-TEST(TagsAreSipHash) {
-  const SipKey key = {0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL};
-  std::vector<std::uint8_t> bytes(64);
-  std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
-  const auto expect = [&](std::size_t count, const SipTag& tag) {
-    EXPECT(SipHash128(key, std::span(bytes).first(count)) == tag);
-  };
-  expect(0, {0xe6a825ba047f81a3ULL, 0x930255c71472f66dULL});
-  expect(1, {0x44af996bd8c187daULL, 0x45fc229b11597634ULL});
-  expect(7, {0x53c1dbd8beebf1a1ULL, 0x3982f01fa64ab8c0ULL});
-  expect(8, {0x61f55862baa9623bULL, 0xb49714f364e2830fULL});
-  expect(15, {0x11a8b03399e99354ULL, 0xd9c3cf970fec087eULL});
-  expect(63, {0x4a83502f77d15051ULL, 0x7cbd3f979a063e50ULL});
-  EXPECT(DeriveKey(key, "a") != DeriveKey(key, "b"));
-}
-
-TEST(ATagOfPiecesIsThatOfTheWhole) {
-  std::vector<std::uint8_t> bytes(1003);
-  std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
-  const std::span<const std::uint8_t> all = bytes;
-  for (const std::size_t piece : {8U, 64U, 1000U}) {
-    SipHasher hasher(kKey);
-    for (std::size_t at = 0; at < all.size(); at += piece) {
-      hasher.Add(all.subspan(at, std::min(piece, all.size() - at)));
-    }
-    EXPECT(hasher.Finish() == SipHash128(kKey, all));
-  }
-}
 
 TEST(AFileIsReadAsItWasWritten) {
   const Folder folder;

@@ -23,6 +23,7 @@ using test::Base64;
 using test::Bytes;
 using test::Greedy;
 using test::Loaded;
+using test::ModelPath;
 using test::Seeded;
 using test::SomePng;
 using test::Wav;
@@ -41,12 +42,7 @@ constexpr std::array<Kind, 4> kKinds = {{{"tiny-llama", "clip", MediaType::kImag
                                          {"tiny-qwen2vl", "qwen2-vl", MediaType::kImage},
                                          {"tiny-llama", "whisper", MediaType::kAudio}}};
 
-std::string ModelPath(const char* name) {
-  return std::string(SVC_TEST_MODELS) + "/" + name + ".gguf";
-}
-std::string ProjectorPath(const char* name) {
-  return std::string(SVC_TEST_MODELS) + "/projectors/" + name + ".gguf";
-}
+std::string ProjectorPath(const char* name) { return ModelPath(std::string("projectors/") + name); }
 
 // `prefixes`: folder of the disk tier; empty: there is none.
 std::unique_ptr<Loaded> LoadKind(const Kind& kind, const std::filesystem::path& prefixes = {}) {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kBudget = 8;
 
 std::unique_ptr<test::Loaded> LoadThinker() {
-  return test::LoadEngine(std::string(SVC_TEST_MODELS) + "/tiny-thinker.gguf");
+  return test::LoadEngine(test::ModelPath("tiny-thinker"));
 }
 
 GenerationRequest Chat(GenerationId id) {

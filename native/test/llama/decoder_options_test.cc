@@ -22,7 +22,7 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
 
 std::unique_ptr<LlamaModel> Load(const std::string& name) {
-  return test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/" + name + ".gguf");
+  return test::LoadTinyModel(test::ModelPath(name));
 }
 
 TEST(TheContextIsWhatIsAskedForOrWhatTheModelWasTrainedForWithinTheDefault) {

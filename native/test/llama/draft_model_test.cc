@@ -16,11 +16,10 @@
 namespace svc {
 namespace {
 
+using test::ModelPath;
+
 constexpr const char* kOtherVocabulary = "has a different vocabulary";
 
-std::string ModelPath(const std::string& name) {
-  return std::string(SVC_TEST_MODELS) + "/" + name + ".gguf";
-}
 std::unique_ptr<LlamaModel> Load(const std::string& name) {
   return test::LoadTinyModel(ModelPath(name));
 }

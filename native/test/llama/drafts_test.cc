@@ -136,8 +136,7 @@ TEST(AGreedyTextIsTheSameWithAndWithoutDrafts) {
 #ifdef SVC_MATRIX_KERNELS
 // Results of our kernels do not depend on other rows, so that no tie guard is needed.
 TEST(WithKernelsOfOursEachRowIsTheSameToTheBitBesideDrafts) {
-  const std::unique_ptr<LlamaModel> model =
-      test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/tiny-qwen2.gguf");
+  const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::ModelPath("tiny-qwen2"));
   REQUIRE(model != nullptr);
   if (UseOwnKernels() == nullptr) return;
   for (const float bias : {4.0F, 8.0F, 12.0F}) {

@@ -125,7 +125,7 @@ TEST(TokensHaveTheirPiecesAndSomeEndTheText) {
 }
 
 TEST(AModelWithoutACacheHasNoDecoder) {
-  const auto model = test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/tiny-bert.gguf");
+  const auto model = test::LoadTinyModel(test::ModelPath("tiny-bert"));
   REQUIRE(model != nullptr);
   const Status status = NewLlamaDecoder(*model, {.context_length = 512}).status();
   EXPECT_EQ(status.code(), StatusCode::kModelInvalid);

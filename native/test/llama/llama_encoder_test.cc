@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models.h"
+#include "pooled_reference.h"
 #include "test.h"
 
 namespace svc {
@@ -15,8 +16,7 @@ using Vectors = std::vector<std::vector<float>>;
 const std::atomic<bool> kNoAbort = false;
 
 std::vector<std::string> EmbeddingModels() {
-  return {std::string(SVC_TEST_MODELS) + "/tiny-bert.gguf",
-          std::string(SVC_TEST_MODELS) + "/tiny-llama-embed.gguf"};
+  return {test::ModelPath("tiny-bert"), test::ModelPath("tiny-llama-embed")};
 }
 
 float Cosine(const std::vector<float>& a, const std::vector<float>& b) {
@@ -52,28 +52,6 @@ Vectors Encode(Encoder& encoder, const std::vector<std::vector<Token>>& inputs) 
   return vectors;
 }
 
-// Computes one sequence in a plain libllama context.
-std::vector<float> Reference(const LlamaModel& model, std::vector<Token> tokens) {
-  llama_context_params params = llama_context_default_params();
-  params.n_ctx = 2048;
-  params.n_batch = 2048;
-  params.n_ubatch = 2048;
-  params.n_threads = 1;
-  params.n_threads_batch = 1;
-  params.embeddings = true;
-  llama_context* context = llama_init_from_model(model.get(), params);
-  std::vector<float> vector;
-  const auto count = static_cast<std::int32_t>(tokens.size());
-  if (llama_decode(context, llama_batch_get_one(tokens.data(), count)) == 0) {
-    const float* pooled = llama_get_embeddings_seq(context, 0);
-    vector.assign(pooled, pooled + llama_model_n_embd_out(model.get()));
-  } else {
-    test::Fail(__FILE__, __LINE__, "the reference cannot compute");
-  }
-  llama_free(context);
-  return vector;
-}
-
 std::vector<std::vector<Token>> Tokens(const LlamaModel& model) {
   const std::vector<std::string> texts = {"a",
                                           "the river runs under the old bridge",
@@ -106,7 +84,7 @@ TEST(ManyInABatchEqualOneByOneAndThePlainContext) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const std::vector<float> alone = Encode(*encoder, {inputs[i]})[0];
       EXPECT(Cosine(together[i], alone) > kSame);
-      EXPECT(Cosine(together[i], Reference(*model, inputs[i])) > kSame);
+      EXPECT(Cosine(together[i], test::PooledReference(*model, inputs[i])) > kSame);
       double square = 0;
       for (const float value : together[i]) square += static_cast<double>(value) * value;
       EXPECT(std::fabs(square - 1) < 1e-4);
@@ -126,7 +104,8 @@ TEST(ALongInputGetsAContextOfItsSizeAndShortOnesStayTheSame) {
   long_input.reserve(1500);
   for (Token token = 0; token < 1500; ++token) long_input.push_back(1000 + token % 700);
   const std::vector<float> before = Encode(*encoder, {short_input})[0];
-  EXPECT(Cosine(Encode(*encoder, {long_input})[0], Reference(*model, long_input)) > kSame);
+  EXPECT(Cosine(Encode(*encoder, {long_input})[0], test::PooledReference(*model, long_input)) >
+         kSame);
   EXPECT(Cosine(Encode(*encoder, {short_input})[0], before) > kSame);
 }
 
@@ -156,7 +135,7 @@ TEST(ModelsOfTextMakeNoEmbeddings) {
 
 TEST(OnlyModelsThatRankAreSaidToRank) {
   const auto ranks = [](const std::string& name) {
-    const auto model = test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/" + name + ".gguf");
+    const auto model = test::LoadTinyModel(test::ModelPath(name));
     return model != nullptr && MakesEmbeddings(*model) && Ranks(*model);
   };
   EXPECT(ranks("tiny-rank") && ranks("tiny-rank-qwen3"));
@@ -175,7 +154,7 @@ TEST(TheLongestInputIsWhatIsWantedWithinWhatTheModelWasTrainedFor) {
 // Pooling needs each input whole in one run of the graph.
 TEST(AContextHasOneBatchOfItsSize) {
   const auto bert = test::LoadTinyModel(EmbeddingModels()[0]);
-  const auto rank = test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/tiny-rank.gguf");
+  const auto rank = test::LoadTinyModel(test::ModelPath("tiny-rank"));
   REQUIRE(bert != nullptr && rank != nullptr);
   for (const std::uint32_t tokens : {512U, 2048U}) {
     const llama_context_params params = EncoderParams(*bert, tokens);
@@ -190,7 +169,7 @@ TEST(AContextHasOneBatchOfItsSize) {
 
 TEST(AnEncoderTellsItsSizes) {
   const auto model = test::LoadTinyModel(EmbeddingModels()[0]);
-  const auto rank = test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/tiny-rank.gguf");
+  const auto rank = test::LoadTinyModel(test::ModelPath("tiny-rank"));
   REQUIRE(model != nullptr && rank != nullptr);
   const auto encoder = NewEncoder(*model, 300);
   const auto ranker = NewEncoder(*rank, 512);

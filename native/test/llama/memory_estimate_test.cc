@@ -88,7 +88,7 @@ TEST(TellsWhatALoadTakes) {
 
 TEST(TellsWhetherThereAreExperts) {
   test::LoadModules();
-  const std::string path = std::string(SVC_TEST_MODELS) + "/tiny-gpt-oss.gguf";
+  const std::string path = test::ModelPath("tiny-gpt-oss");
   const Result<MemoryEstimates> told = EstimateMemory({.path = path}, {512});
   REQUIRE(told.ok());
   EXPECT(told.value().has_experts);
@@ -103,7 +103,7 @@ TEST(AdaptersAreCounted) {
   const Result<MemoryEstimates> plain = EstimateMemory(options, {512});
   for (const char* name : {"llama-attention", "llama-forward"}) {
     options.adapters.push_back(
-        {.id = name, .path = std::string(SVC_TEST_MODELS) + "/adapters/" + name + ".gguf"});
+        {.id = name, .path = test::ModelPath(std::string("adapters/") + name)});
   }
   options.adapters.push_back({.id = "none", .path = "/none.gguf"});
   const Result<MemoryEstimates> told = EstimateMemory(options, {512});
@@ -214,8 +214,7 @@ TEST(AllocatesNothing) {
 
 TEST(AModelThatEmbedsHasBuffersForABatch) {
   test::LoadModules();
-  const auto told =
-      EstimateMemory({.path = std::string(SVC_TEST_MODELS) + "/tiny-bert.gguf"}, {0, 512});
+  const auto told = EstimateMemory({.path = test::ModelPath("tiny-bert")}, {0, 512});
   REQUIRE(told.ok());
   EXPECT(told.value().makes_embeddings);
   EXPECT(Add(told.value().estimates[0].devices).weights > 1000000U);

@@ -10,9 +10,7 @@
 namespace svc {
 namespace {
 
-std::string ProjectorPath(const std::string& name) {
-  return std::string(SVC_TEST_MODELS) + "/projectors/" + name + ".gguf";
-}
+std::string ProjectorPath(const std::string& name) { return test::ModelPath("projectors/" + name); }
 
 // Of all devices. The processor has a name.
 std::uint64_t BytesOf(const LoadOptions& options) {

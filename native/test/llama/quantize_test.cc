@@ -18,9 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // Its tensors are of F16.
-std::string Original() { return std::string(SVC_TEST_MODELS) + "/tiny-gemma.gguf"; }
+std::string Original() { return test::ModelPath("tiny-gemma"); }
 // Its tensors are of Q4_0.
-std::string Quantized() { return std::string(SVC_TEST_MODELS) + "/tiny-qwen2.gguf"; }
+std::string Quantized() { return test::ModelPath("tiny-qwen2"); }
 
 TEST(TheOutputIsAModelOfTheType) {
   test::LoadModules();

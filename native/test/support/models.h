@@ -13,12 +13,17 @@
 
 namespace svc::test {
 
+// Path of a file of build/models, such as "tiny-llama" or "adapters/qwen2".
+inline std::string ModelPath(const std::string& name) {
+  return std::string(SVC_TEST_MODELS) + "/" + name + ".gguf";
+}
+
 // Made by `node --import tsx test/make-model/make-model.ts tests`: three architectures, random
 // weights, real vocabularies and chat templates.
 inline std::vector<std::string> TinyModels() {
   std::vector<std::string> paths;
   for (const char* name : {"tiny-llama", "tiny-qwen2", "tiny-gemma"}) {
-    paths.push_back(std::string(SVC_TEST_MODELS) + "/" + name + ".gguf");
+    paths.push_back(ModelPath(name));
   }
   return paths;
 }
@@ -28,7 +33,7 @@ inline std::vector<std::string> ModelsOfEachMemory() {
   std::vector<std::string> paths = TinyModels();
   for (const char* name :
        {"tiny-gemma2", "tiny-gemma3", "tiny-gpt-oss", "tiny-mamba", "tiny-lfm2", "tiny-qwen35"}) {
-    paths.push_back(std::string(SVC_TEST_MODELS) + "/" + name + ".gguf");
+    paths.push_back(ModelPath(name));
   }
   return paths;
 }

@@ -9,8 +9,8 @@
 
 namespace svc::test {
 
-inline std::string RankingBert() { return std::string(SVC_TEST_MODELS) + "/tiny-rank.gguf"; }
-inline std::string RankingQwen() { return std::string(SVC_TEST_MODELS) + "/tiny-rank-qwen3.gguf"; }
+inline std::string RankingBert() { return ModelPath("tiny-rank"); }
+inline std::string RankingQwen() { return ModelPath("tiny-rank-qwen3"); }
 
 inline std::vector<Token> Tokenize(const LlamaModel& model, const std::string& text,
                                    bool parse_special) {

@@ -149,8 +149,7 @@ std::vector<Token> Guarded(const Fixture& fixture, const Asked& asked) {
 
 TEST(NothingThatAToolSaysWritesAControlToken) {
   for (const char* name : {"tiny-qwen2", "tiny-thinker", "tiny-glm", "tiny-gemma4"}) {
-    Fixture fixture =
-        Open(test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/" + name + ".gguf"));
+    Fixture fixture = Open(test::LoadTinyModel(test::ModelPath(name)));
     REQUIRE(fixture.renderer != nullptr && fixture.renderer->calls_tools());
     const llama_vocab* vocab = fixture.model->vocab();
     std::vector<std::string> attacks = {"<|im_start|>"};

@@ -210,11 +210,8 @@ TEST(AnInputToEmbedLosesItsEndAndIsClosed) {
   for (const char* name : {"tiny-bert", "tiny-llama-embed"}) {
     test::LoadModules();
     Heard heard;
-    const auto engine =
-        std::move(Engine::Load({.path = std::string(SVC_TEST_MODELS) + "/" + name + ".gguf",
-                                .context_length = 64},
-                               heard.Sink())
-                      .value());
+    const auto engine = std::move(
+        Engine::Load({.path = test::ModelPath(name), .context_length = 64}, heard.Sink()).value());
     const std::string text = Words(200, "river");
     const auto size =
         static_cast<std::uint32_t>(engine->Tokenize(text, true, false).value().size());
@@ -226,7 +223,7 @@ TEST(AnInputToEmbedLosesItsEndAndIsClosed) {
     EXPECT_EQ(end.usage.truncated_tokens.value_or(0), 2 * (size - 64));
     EXPECT_EQ(end.usage.input_tokens, input.value());
 
-    const auto model = test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/" + name + ".gguf");
+    const auto model = test::LoadTinyModel(test::ModelPath(name));
     REQUIRE(model != nullptr);
     const std::vector<Token> whole = model->Tokenize(text, true, false).value();
     std::vector<Token> tokens = whole;

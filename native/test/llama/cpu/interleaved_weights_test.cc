@@ -221,7 +221,7 @@ TEST(AModelOfQ4ComputesWithIt) {
   std::string lines;
   SetLogSink([&](const char*, const char* text) { lines += text; });
   const Result<std::unique_ptr<LlamaModel>> model =
-      LlamaModel::Load({.path = std::string(SVC_TEST_MODELS) + "/tiny-qwen2.gguf"});
+      LlamaModel::Load({.path = test::ModelPath("tiny-qwen2")});
   SetLogSink(nullptr);
   EXPECT(model.ok());
   EXPECT(lines.find("SVC_INTERLEAVED model buffer size") != std::string::npos);

@@ -16,9 +16,7 @@ namespace {
 
 using test::Folder;
 
-std::string AdapterPath(const std::string& name) {
-  return std::string(SVC_TEST_MODELS) + "/adapters/" + name + ".gguf";
-}
+std::string AdapterPath(const std::string& name) { return test::ModelPath("adapters/" + name); }
 
 const std::string kModel = test::TinyModels()[0];
 

@@ -17,12 +17,10 @@ using Embeddings = Result<std::shared_ptr<const std::vector<float>>>;
 
 // A projector whose parts have one operation.
 struct Loaded {
-  std::unique_ptr<LlamaModel> model =
-      test::LoadTinyModel(std::string(SVC_TEST_MODELS) + "/tiny-llama.gguf");
+  std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::ModelPath("tiny-llama"));
   std::shared_ptr<MediaTurns> turns = std::make_shared<MediaTurns>(/*decoding_ms=*/0.0);
   std::unique_ptr<Projector> projector = std::move(
-      Projector::Load({.gpu_layers = 0,
-                       .projector_path = std::string(SVC_TEST_MODELS) + "/projectors/clip.gguf"},
+      Projector::Load({.gpu_layers = 0, .projector_path = test::ModelPath("projectors/clip")},
                       *model, /*threads=*/1, /*max_rows=*/512, SipKey{1, 2}, turns)
           .value());
 };

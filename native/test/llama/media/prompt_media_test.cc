@@ -15,9 +15,7 @@
 namespace svc {
 namespace {
 
-std::string ModelPath(const std::string& name) {
-  return std::string(SVC_TEST_MODELS) + "/" + name + ".gguf";
-}
+using test::ModelPath;
 
 // A model with its projector, and what its requests share.
 struct Loaded {
