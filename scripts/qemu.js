@@ -34,7 +34,7 @@ const NAMESPACES = '--user --map-root-user --mount --pid --fork --mount-proc --k
 /**
  * A short set of the engine's tests: text, grammars, files, threads and kernels; `svc run` computes with libllama.
  * Without every_thread_test: it fails under qemu, perhaps because of a thread of qemu itself. Without those that load
- * vocabularies or models (tokenizer_test, sampler_test, engine_test): they take minutes each.
+ * vocabularies or models (tokenizer_test, sampler_test, text_engine_test): they take minutes each.
  */
 const TESTS = [
   'text_stream_test',

@@ -19,18 +19,13 @@ namespace {
 using test::Folder;
 using test::Greedy;
 using test::Listener;
+using test::ModelPath;
 using test::Prompt;
 using test::Request;
 using test::SameButForTies;
 using test::Seeded;
 
-std::string Model(const std::string& name) {
-  return std::string(SVC_TEST_MODELS) + "/" + name + ".gguf";
-}
-
-AdapterFile File(const std::string& id) {
-  return {.id = id, .path = std::string(SVC_TEST_MODELS) + "/adapters/" + id + ".gguf"};
-}
+AdapterFile File(const std::string& id) { return {.id = id, .path = ModelPath("adapters/" + id)}; }
 
 constexpr const char* kAttention = "llama-attention";
 constexpr const char* kForward = "llama-forward";
@@ -88,11 +83,11 @@ class Host {
 };
 
 LoadOptions LlamaWithBoth() {
-  return {.path = Model("tiny-llama"), .adapters = {File(kAttention), File(kForward)}};
+  return {.path = ModelPath("tiny-llama"), .adapters = {File(kAttention), File(kForward)}};
 }
 
 TEST(AtScaleZeroTheTextIsThatOfTheBaseToTheByte) {
-  Host plain({.path = Model("tiny-llama"), .context_length = 2048});
+  Host plain({.path = ModelPath("tiny-llama"), .context_length = 2048});
   Host host(LlamaWithBoth());
   REQUIRE(plain.is_loaded() && host.is_loaded());
   for (const SamplingParams& sampling : {Greedy(), Seeded(1), Seeded(7)}) {
@@ -120,7 +115,7 @@ TEST(TheTextIsThatOfAPlainLoopWithTheSameAdapters) {
       {"tiny-gemma3", {"gemma3"}},
       {"tiny-qwen35", {"qwen35"}}};
   for (const auto& [name, ids] : models) {
-    LoadOptions options{.path = Model(name), .context_length = 2048};
+    LoadOptions options{.path = ModelPath(name), .context_length = 2048};
     for (const std::string& id : ids) options.adapters.push_back(File(id));
     Host host(options);
     const auto model = test::LoadTinyModel(options.path);
@@ -231,16 +226,10 @@ TEST(AdaptersThatCannotBeUsedDoNotFailTheLoad) {
   EXPECT(!host.Ask("Hello", {{kForward, 1}}).text.empty());
 }
 
-TEST(AnEmbeddingModelSaysThatItTakesNoAdapters) {
-  Host host({.path = Model("tiny-bert"), .adapters = {File(kForward)}});
-  REQUIRE(host.is_loaded() && host.info().adapters.size() == 1);
-  EXPECT(!host.info().adapters[0].error.empty());
-}
-
 TEST(AGrownCacheComputesWithTheSameAdapters) {
   for (const auto& [name, id] : std::vector<std::pair<std::string, std::string>>{
            {"tiny-llama", kAttention}, {"tiny-qwen35", "qwen35"}}) {
-    LoadOptions options{.path = Model(name), .context_length = 4096, .adapters = {File(id)}};
+    LoadOptions options{.path = ModelPath(name), .context_length = 4096, .adapters = {File(id)}};
     Host large(options);
     options.kv_cells = 256;
     Host small(options);
@@ -258,7 +247,7 @@ TEST(AfterARestartEachSetFindsItsOwnPrefixesOnTheDisk) {
   for (const auto& [name, id] : std::vector<std::pair<std::string, std::string>>{
            {"tiny-llama", kAttention}, {"tiny-qwen35", "qwen35"}}) {
     const Folder folder;
-    LoadOptions options{.path = Model(name), .threads = 1, .adapters = {File(id)}};
+    LoadOptions options{.path = ModelPath(name), .threads = 1, .adapters = {File(id)}};
     options.prefix_folder = folder.path();
     options.prefix_model = "model";
     options.prefix_bytes = 1U << 30U;

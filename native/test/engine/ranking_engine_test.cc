@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "heard_vectors.h"
 #include "models.h"
+#include "pooled_reference.h"
 #include "rank_pairs.h"
 #include "test.h"
 
@@ -29,24 +30,6 @@ const std::vector<std::string>& Documents() {
       "def fibonacci(n):\n    return n",
       "the river the river the river the river the river the river the river the river the river"};
   return documents;
-}
-
-// Score of one pair in a plain context, which takes the pooling type from the file.
-float Reference(const LlamaModel& model, std::vector<Token> tokens) {
-  llama_context_params params = llama_context_default_params();
-  params.n_ctx = 2048;
-  params.n_batch = 2048;
-  params.n_ubatch = 2048;
-  params.n_threads = 1;
-  params.n_threads_batch = 1;
-  params.embeddings = true;
-  llama_context* context = llama_init_from_model(model.get(), params);
-  EXPECT_EQ(llama_pooling_type(context), LLAMA_POOLING_TYPE_RANK);
-  const auto count = static_cast<std::int32_t>(tokens.size());
-  EXPECT_EQ(llama_decode(context, llama_batch_get_one(tokens.data(), count)), 0);
-  const float score = llama_get_embeddings_seq(context, 0)[0];
-  llama_free(context);
-  return score;
 }
 
 std::vector<std::size_t> Order(const std::vector<float>& scores) {
@@ -78,7 +61,7 @@ TEST(ScoresAndOrderEqualThoseOfAPlainContext) {
     for (std::size_t i = 0; i < scores.size(); ++i) {
       const std::vector<Token> pair = Pair(*model, kQuery, Documents()[i]);
       tokens += pair.size();
-      expected.push_back(Reference(*model, pair));
+      expected.push_back(test::PooledReference(*model, pair)[0]);
       // The batch shape changes the rounding.
       EXPECT(std::fabs(scores[i] - expected[i]) < 0.01F * (1 + std::fabs(expected[i])));
     }
@@ -137,19 +120,6 @@ TEST(OnlySoManyTokensOfADocumentAreRead) {
   const std::vector<float> scores = heard.vectors[1];
   EXPECT(std::fabs(scores[0] - scores[1]) < 1e-4F);
   EXPECT(std::fabs(scores[1] - scores[2]) > 1e-3F);
-}
-
-TEST(AnEngineIsOfOneKind) {
-  test::HeardVectors heard;
-  const auto ranker = test::LoadInto(heard, RankingBert());
-  REQUIRE(ranker.ok());
-  EXPECT(ranker.value()->info().ranks && ranker.value()->ranking() != nullptr);
-  EXPECT(ranker.value()->embedding() == nullptr && ranker.value()->text() == nullptr);
-
-  const auto embedder = test::LoadInto(heard, std::string(SVC_TEST_MODELS) + "/tiny-bert.gguf");
-  REQUIRE(embedder.ok());
-  EXPECT(!embedder.value()->info().ranks && embedder.value()->embedding() != nullptr);
-  EXPECT(embedder.value()->ranking() == nullptr);
 }
 
 }  // namespace

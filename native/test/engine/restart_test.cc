@@ -30,9 +30,10 @@ struct Answer {
 class Host {
  public:
   Host(const std::string& model, const std::filesystem::path& folder,
-       std::uint32_t context_length = 2048) {
+       std::uint32_t context_length = 2048, CacheType cache_type = CacheType::kF16) {
     test::LoadModules();
     LoadOptions options{.path = model, .context_length = context_length, .threads = 1};
+    options.cache_type = cache_type;
     options.prefix_folder = folder;
     options.prefix_model = "model";
     options.prefix_bytes = 1U << 30U;
@@ -74,6 +75,7 @@ class Host {
     EXPECT(end_->status.ok());
     return {text_, end_->usage};
   }
+  void SetPrefixBytes(std::uint64_t bytes) { engine_->text()->SetPrefixBytes(bytes); }
   void Close() { engine_->Close(); }
   // Tokens of prompts computed so far.
   std::uint64_t computed() const { return engine_->stats().prompt_tokens; }
@@ -135,7 +137,7 @@ std::uint32_t MostComputed(const Answer& answer) {
 // memory and from the disk, and says the same as without reuse.
 TEST(ALongConversationIsNotComputedAgain) {
   for (const char* name : {"tiny-gemma3", "tiny-gpt-oss", "tiny-qwen35"}) {
-    const std::string model = std::string(SVC_TEST_MODELS) + "/" + name + ".gguf";
+    const std::string model = test::ModelPath(name);
     const Folder folder;
     const std::string first = Words(kLongWords, 1);
     std::string second;
@@ -203,6 +205,31 @@ TEST(AStateIsNotTakenForAnotherModel) {
   Host host(test::TinyModels()[0], folder.path(), 1024);
   REQUIRE(host.is_loaded());
   EXPECT(host.Ask(prompt).usage.cached_tokens > 128);
+}
+
+TEST(AStateIsNotTakenForAnotherCacheType) {
+  const std::string model = test::TinyModels()[0];
+  const Folder folder;
+  const std::string prompt = Words(260, 1);
+  const auto cached = [&](CacheType cache_type) {
+    Host host(model, folder.path(), 2048, cache_type);
+    return host.is_loaded() ? host.Ask(prompt).usage.cached_tokens : 0;
+  };
+  EXPECT_EQ(cached(CacheType::kF16), 0U);
+  EXPECT_EQ(cached(CacheType::kQ8_0), 0U);
+  EXPECT(cached(CacheType::kF16) > 128);
+  EXPECT(cached(CacheType::kQ8_0) > 128);
+}
+
+TEST(NothingMoreIsWrittenOnceTheLimitIsZero) {
+  const Folder folder;
+  {
+    Host host(test::TinyModels()[0], folder.path());
+    REQUIRE(host.is_loaded());
+    host.SetPrefixBytes(0);
+    host.Ask(Words(260, 1));
+  }
+  EXPECT(folder.Files().empty());
 }
 
 TEST(ADamagedStateIsComputed) {

@@ -1,6 +1,8 @@
 // Loading a file: what is refused, what the model tells of itself, and its texts of tokens.
 #include "engine/llama/llama_model.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -16,9 +18,8 @@
 namespace svc {
 namespace {
 
-std::string ModelPath(const std::string& name) {
-  return std::string(SVC_TEST_MODELS) + "/" + name + ".gguf";
-}
+using test::ModelPath;
+
 std::unique_ptr<LlamaModel> Load(const std::string& name) {
   return test::LoadTinyModel(ModelPath(name));
 }
@@ -107,6 +108,29 @@ TEST(ALoadCanBeCancelled) {
 
 // ---- what it is ---------------------------------------------------------------------------------
 
+#if defined(__linux__)
+// Returns the resident bytes of the mapped file in this process.
+std::uint64_t ResidentOf(const std::string& path) {
+  const std::string file = std::filesystem::canonical(path).string();
+  std::ifstream maps("/proc/self/smaps");
+  std::uint64_t bytes = 0;
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    // The first line of a mapping begins with an address range, the others with a name.
+    if (line.find('-') < line.find(' ')) inside = line.ends_with(file);
+    if (inside && line.starts_with("Rss:")) bytes += std::stoull(line.substr(4)) * 1024;
+  }
+  return bytes;
+}
+
+TEST(WhatWasCopiedOutOfTheFileIsNotHeldTwice) {
+  const auto model = Load("tiny-qwen2");
+  REQUIRE(model != nullptr);
+  const std::string path = ModelPath("tiny-qwen2");
+  EXPECT(ResidentOf(path) < std::filesystem::file_size(path) / 4);
+}
+#endif
+
 TEST(EachKindOfModelIsKnown) {
   const auto is = [](const std::string& name) {
     const auto model = Load(name);
@@ -144,6 +168,7 @@ TEST(ItDescribesItsFile) {
   REQUIRE(model != nullptr);
   const ModelInfo info = model->Describe();
   EXPECT_EQ(info.architecture, "gemma");
+  EXPECT(info.description.starts_with("gemma"));
   EXPECT_EQ(info.quantization, "F16");
   EXPECT_EQ(info.layers, 2U);
   EXPECT_EQ(info.trained_context_length, 8192U);
@@ -154,6 +179,10 @@ TEST(ItDescribesItsFile) {
   EXPECT_EQ(model->device(), "CPU");
   EXPECT_EQ(info.context_length, 0U);
   EXPECT(!info.has_chat_template && info.threads == 0);
+  for (const char* key : {"general.architecture", "tokenizer.chat_template"}) {
+    EXPECT_EQ(std::ranges::count(info.metadata, key, [](const auto& entry) { return entry.first; }),
+              1);
+  }
 }
 
 TEST(LongMetadataAreNotCut) {

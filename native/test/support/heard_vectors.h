@@ -21,6 +21,17 @@ struct HeardVectors {
   std::map<GenerationId, std::vector<float>> vectors;  // of each request, concatenated
   std::map<GenerationId, GenerationOutput> ends;
 
+  OutputSink Sink() {
+    return [this](std::vector<GenerationOutput> outputs) {
+      const std::lock_guard lock(mutex);
+      for (GenerationOutput& output : outputs) {
+        auto& all = vectors[output.id];
+        all.insert(all.end(), output.embeddings.begin(), output.embeddings.end());
+        if (output.done) ends[output.id] = std::move(output);
+      }
+      changed.notify_all();
+    };
+  }
   // Waits for the end of the request.
   GenerationOutput End(GenerationId id) {
     std::unique_lock lock(mutex);
@@ -32,16 +43,7 @@ struct HeardVectors {
 // Loads the model at `path` with one thread, and collects its outputs in `heard`.
 inline Result<std::unique_ptr<Engine>> LoadInto(HeardVectors& heard, const std::string& path) {
   LoadModules();
-  return Engine::Load({.path = path, .threads = 1},
-                      [&heard](std::vector<GenerationOutput> outputs) {
-                        const std::lock_guard lock(heard.mutex);
-                        for (GenerationOutput& output : outputs) {
-                          auto& all = heard.vectors[output.id];
-                          all.insert(all.end(), output.embeddings.begin(), output.embeddings.end());
-                          if (output.done) heard.ends[output.id] = std::move(output);
-                        }
-                        heard.changed.notify_all();
-                      });
+  return Engine::Load({.path = path, .threads = 1}, heard.Sink());
 }
 
 }  // namespace svc::test

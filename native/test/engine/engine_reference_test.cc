@@ -1,4 +1,5 @@
-// The text of a complete engine equals that of the plain loop of reference.h.
+// The text of a complete engine equals that of the plain loop of reference.h, whatever runs beside
+// it or is cached.
 #include <cmath>
 #include <cstdio>
 #include <map>

@@ -1,8 +1,6 @@
-// Loading an engine: its ModelInfo, and files and sizes that are refused.
+// Engine::Load: the kind of engine for each kind of model, progress, and files that are refused.
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -11,66 +9,36 @@
 
 #if defined(__linux__)
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #endif
 
+#include "child_process.h"
 #include "engine/engine.h"
-#include "engine/llama/cpu_threads.h"
-#include "loaded_engine.h"
+#include "folder.h"
 #include "models.h"
 #include "test.h"
 
 namespace svc {
 namespace {
 
-using test::LoadEngine;
+// Returns the kind of engine for a model: which one of its interfaces is not null.
+std::string KindOf(const std::string& model) {
+  test::LoadModules();
+  const Result<std::unique_ptr<Engine>> engine =
+      Engine::Load({.path = test::ModelPath(model), .threads = 1}, [](auto) {});
+  if (!engine.ok()) return engine.status().message();
+  std::string kinds;
+  if (engine.value()->text() != nullptr) kinds += " text";
+  if (engine.value()->embedding() != nullptr) kinds += " embedding";
+  if (engine.value()->ranking() != nullptr) kinds += " ranking";
+  return kinds;
+}
 
-#if defined(__linux__)
-// Returns the resident bytes of the mapped file in this process.
-std::uint64_t ResidentOf(const std::string& path) {
-  const std::string file = std::filesystem::canonical(path).string();
-  std::ifstream maps("/proc/self/smaps");
-  std::uint64_t bytes = 0;
-  bool inside = false;
-  for (std::string line; std::getline(maps, line);) {
-    // The first line of a mapping begins with an address range, the others with a name.
-    if (line.find('-') < line.find(' ')) inside = line.ends_with(file);
-    if (inside && line.starts_with("Rss:")) bytes += std::stoull(line.substr(4)) * 1024;
+TEST(TheModelDecidesTheKindOfEngine) {
+  for (const char* model : {"tiny-llama", "tiny-mamba"}) EXPECT_EQ(KindOf(model), " text");
+  for (const char* model : {"tiny-bert", "tiny-llama-embed"}) {
+    EXPECT_EQ(KindOf(model), " embedding");
   }
-  return bytes;
-}
-
-TEST(WhatWasCopiedOutOfTheFileIsNotHeldTwice) {
-  const std::string path = test::TinyModels()[1];
-  const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(path);
-  REQUIRE(model != nullptr);
-  EXPECT(ResidentOf(path) < std::filesystem::file_size(path) / 4);
-}
-#endif
-
-TEST(InfoTellsWhatTheFileSays) {
-  const auto loaded = LoadEngine(test::TinyModels()[1]);
-  REQUIRE(loaded != nullptr);
-  const ModelInfo& info = loaded->engine->info();
-  EXPECT_EQ(info.architecture, "qwen2");
-  EXPECT_EQ(info.quantization, "Q4_0");
-  EXPECT(info.description.starts_with("qwen2"));
-  EXPECT_EQ(info.context_length, 2048U);
-  EXPECT_EQ(info.trained_context_length, 8192U);
-  EXPECT_EQ(info.layers, 2U);
-  EXPECT_EQ(info.embedding_length, 64U);
-  EXPECT_EQ(info.vocabulary, 151936U);
-  EXPECT(info.parameters > 1000000 && info.size_bytes > 1000000);
-  EXPECT_EQ(info.threads, DefaultThreads(info.size_bytes));
-  EXPECT(info.has_chat_template);
-  EXPECT_EQ(info.device, "CPU");
-  const auto named = [&](const char* key) {
-    return std::count_if(info.metadata.begin(), info.metadata.end(),
-                         [&](const auto& entry) { return entry.first == key; });
-  };
-  EXPECT_EQ(named("general.architecture"), 1);
-  EXPECT_EQ(named("tokenizer.chat_template"), 1);
+  for (const char* model : {"tiny-rank", "tiny-rank-qwen3"}) EXPECT_EQ(KindOf(model), " ranking");
 }
 
 TEST(LoadingTellsItsProgressAndCanBeCancelled) {
@@ -104,10 +72,9 @@ std::string ReadAll(const std::string& path) {
 
 TEST(WrongFilesGiveStatuses) {
   test::LoadModules();
-  const auto folder = std::filesystem::temp_directory_path() / "svc-engine-test";
-  std::filesystem::create_directories(folder);
+  const test::Folder folder;
   const auto status = [&](const std::string& bytes) {
-    const std::string path = (folder / "wrong.gguf").string();
+    const std::string path = (folder.path() / "wrong.gguf").string();
     std::ofstream(path, std::ios::binary) << bytes;
     return Engine::Load({.path = path}, [](auto) {}).status();
   };
@@ -130,23 +97,20 @@ TEST(WrongFilesGiveStatuses) {
     std::printf("     %s\n", refused.message().c_str());
   }
   for (const std::string& path :
-       {std::string("/nonexistent/model.gguf"), folder.string(),
+       {std::string("/nonexistent/model.gguf"), folder.path().string(),
         std::string(SVC_LLAMA_SOURCE_DIR) + "/models/ggml-vocab-qwen2.gguf",
         std::string(SVC_LLAMA_SOURCE_DIR) + "/models/ggml-vocab-bert-bge.gguf"}) {
     const Status refused = Engine::Load({.path = path}, [](auto) {}).status();
     EXPECT_EQ(refused.code(), StatusCode::kModelInvalid);
     std::printf("     %s\n", refused.message().c_str());
   }
-  std::filesystem::remove_all(folder);
 }
 
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 // In a child process that may map only 2 GiB, so that the machine does not run out of memory.
 TEST(ACacheThatDoesNotFitIsOutOfMemory) {
   test::LoadModules();
-  std::fflush(stdout);
-  const pid_t child = fork();
-  if (child == 0) {
+  const std::string end = test::EndOfChild([] {
     const rlimit limit{2ULL << 30U, 2ULL << 30U};
     setrlimit(RLIMIT_AS, &limit);
     const Status status =
@@ -154,12 +118,9 @@ TEST(ACacheThatDoesNotFitIsOutOfMemory) {
                      [](auto) {})
             .status();
     std::printf("     %s\n", status.message().c_str());
-    std::fflush(stdout);
-    _exit(status.code() == StatusCode::kOutOfMemory ? 42 : 1);
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
+  });
+  EXPECT_EQ(end, "");
 }
 #endif
 
