@@ -94,6 +94,30 @@ test('each native test lies in the folder named after the code that it tests', (
   assert.equal(strays, []);
 });
 
+/** Tested from JavaScript (test/native): nothing there runs without Node. */
+const NEEDS_NODE = /^native\/(?:addon\.cc|binding\/)/;
+
+/** Path of a unit's test. A kernel has a file for each instruction set, and one test that compares them. */
+function testOf(path: string): string {
+  const unit = path.replace(/^native\/(?:engine\/(?=.*\/))?/, '').replace(/(?:_avx2|_avx512)?\.cc$/, '');
+  return `native/test/${unit}_test.cc`;
+}
+
+test('every unit has a test of its name in the folder that mirrors its own, and every test is built', () => {
+  const units = sources.filter((path) => /^native\/(?!test\/).*\.cc$/.test(path) && !NEEDS_NODE.test(path));
+  assert.ok(units.length > 100);
+  assert.equal(
+    units.filter((path) => !sources.includes(testOf(path))),
+    [],
+  );
+  const built = read('native/test/CMakeLists.txt').matchAll(/svc_(?:model_)?test\((\S+?)[ )]/g);
+  const paths = new Set([...built].map(([, path = '']) => `native/test/${path}.cc`));
+  assert.equal(
+    sources.filter((path) => path.startsWith('native/test/') && path.endsWith('_test.cc') && !paths.has(path)),
+    [],
+  );
+});
+
 const FILE_LINES = 450;
 const FUNCTION_LINES = 60;
 
