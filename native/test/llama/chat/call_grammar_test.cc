@@ -11,7 +11,6 @@
 #include "engine/grammar/answer_constraint.h"
 #include "engine/grammar/grammar_constraint.h"
 #include "engine/llama/chat/chat_renderer.h"
-#include "engine/llama/chat/text_until.h"
 #include "models.h"
 #include "templates.h"
 #include "test.h"
@@ -284,24 +283,38 @@ std::string WriteCall(const AnswerFormat& format, const std::string& call, std::
   return constraint.ended() ? text : "";
 }
 
-TEST(ACallThatATokenBeginsAndContinuesIsValid) {
+// Templates with a form for calls.
+std::vector<test::Template> TemplatesWithCalls() {
+  std::vector<test::Template> templates = test::Templates();
   const auto model = test::LoadTinyModel(test::TinyModels()[0]);
-  REQUIRE(model != nullptr);
+  std::erase_if(templates, [&](const test::Template& each) {
+    const auto renderer = ChatRenderer::New(*model, each.source);
+    EXPECT(renderer.ok());
+    return !renderer.ok() || !renderer.value()->calls_tools();
+  });
+  return templates;
+}
+
+// Fails for each call whose arguments are not valid.
+void ExpectValid(const std::vector<ToolCall>& calls, const char* name, int line,
+                 const std::string& text) {
+  for (const ToolCall& call : calls) {
+    const std::string fault = Fault(call.arguments);
+    if (!fault.empty()) test::Fail(name, line, fault + ": " + call.arguments + " in " + text);
+  }
+}
+
+TEST(ACallThatATokenBeginsAndContinuesIsValid) {
   std::size_t formats = 0;
   std::size_t calls = 0;
-  for (const test::Template& each : test::Templates()) {
+  for (const test::Template& each : TemplatesWithCalls()) {
     const char* const name = each.name.c_str();
-    const auto renderer = ChatRenderer::New(*model, each.source);
-    REQUIRE(renderer.ok());
-    if (!renderer.value()->calls_tools()) continue;
     ChatOptions options;
     options.tools = {MoonTool(!kNoLists.contains(each.name))};
     options.parallel_tool_calls = false;
     const common_chat_params found = FoundFor(each, options.tools[0], COMMON_CHAT_TOOL_CHOICE_AUTO);
     const auto format = MakeAnswerFormat(found, options);
-    if (!format.ok() || !format.value()->trigger) {
-      continue;
-    }
+    if (!format.ok() || !format.value()->trigger) continue;
     ++formats;
     const auto grammar = CompileGrammar(format.value()->grammar);
     REQUIRE(grammar.ok());
@@ -322,10 +335,7 @@ TEST(ACallThatATokenBeginsAndContinuesIsValid) {
         test::Fail(name, static_cast<int>(at), test::Show(answer) + " in " + text);
         continue;
       }
-      for (const ToolCall& each_call : answer.calls) {
-        const std::string fault = Fault(each_call.arguments);
-        if (!fault.empty()) test::Fail(name, static_cast<int>(at), fault + " in " + text);
-      }
+      ExpectValid(answer.calls, name, static_cast<int>(at), text);
     }
   }
   std::printf("%zu formats, %zu calls\n", formats, calls);
@@ -354,10 +364,7 @@ TEST(AnAnswerThatSaysAtItsBeginningWhatItIsIsAContentOrAValidCall) {
       const test::Answer answer = test::ReadPieces(format.value(), {text});
       EXPECT_EQ(answer.calls.size(), text.starts_with("all\n") ? 0U : 1U);
       ++(answer.calls.empty() ? contents : calls);
-      for (const ToolCall& call : answer.calls) {
-        const std::string fault = Fault(call.arguments);
-        if (!fault.empty()) test::Fail(name, i, fault + " in " + text);
-      }
+      ExpectValid(answer.calls, name, i, text);
     }
     std::printf("%s: %zu contents, %zu calls\n", name, contents, calls);
     EXPECT(contents >= 5 && calls >= 5);
@@ -366,15 +373,10 @@ TEST(AnAnswerThatSaysAtItsBeginningWhatItIsIsAContentOrAValidCall) {
 }
 
 TEST(WhatAStrictCallMayBeIsAValidCall) {
-  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
-  REQUIRE(model != nullptr);
   std::size_t formats = 0;
   std::size_t calls = 0;
-  for (const test::Template& each : test::Templates()) {
+  for (const test::Template& each : TemplatesWithCalls()) {
     const char* const name = each.name.c_str();
-    const auto renderer = ChatRenderer::New(*model, each.source);
-    REQUIRE(renderer.ok());
-    if (!renderer.value()->calls_tools()) continue;
     ChatOptions options;
     options.tools = {MoonTool(!kNoLists.contains(each.name))};
     options.tool_choice = ToolChoice::kRequired;
@@ -396,11 +398,8 @@ TEST(WhatAStrictCallMayBeIsAValidCall) {
       if (!walker.is_complete()) continue;
       const test::Answer answer = test::ReadPieces(format.value(), {text});
       if (answer.calls.empty()) test::Fail(name, i, "no call: " + text);
-      for (const auto& call : answer.calls) {
-        ++calls;
-        const std::string fault = Fault(call.arguments);
-        if (!fault.empty()) test::Fail(name, i, fault + ": " + call.arguments + " in " + text);
-      }
+      calls += answer.calls.size();
+      ExpectValid(answer.calls, name, i, text);
     }
   }
   std::printf("%zu formats, %zu calls\n", formats, calls);
@@ -416,51 +415,6 @@ TEST(AListInTagsOfItsOwnIsRefused) {
     const auto format = MakeAnswerFormat(FoundFor(each, options.tools[0]), options);
     EXPECT(!format.ok() && format.status().param() == "tools");
   }
-}
-
-// Compares a grammar with a search for the end, over all texts of few letters.
-TEST(ATextEndsWithTheFirstEnd) {
-  for (const std::string end : {"</a>", "aab", "abab", "\n</a>\n", "aaa"}) {
-    std::set<char> letters(end.begin(), end.end());
-    letters.insert('x');
-    const auto grammar = CompileGrammar("root ::= until" + TextUntil("until", end, ""));
-    REQUIRE(grammar.ok());
-    GrammarAutomaton& automaton = *grammar.value()->automaton;
-    std::uint64_t random = 7;
-    for (int i = 0; i < 20000; ++i) {
-      std::string text;
-      GrammarAutomaton::State state = automaton.start();
-      for (int at = 0; at < 12; ++at) {
-        random = random * 6364136223846793005ULL + 1442695040888963407ULL;
-        text += *std::next(letters.begin(),
-                           static_cast<std::ptrdiff_t>((random >> 33U) % letters.size()));
-        state = automaton.Next(state, static_cast<std::uint8_t>(text.back()));
-        const std::size_t found = text.find(end);
-        const bool has_ended = found != std::string::npos;
-        const bool ends_here = has_ended && found + end.size() == text.size();
-        if (automaton.IsComplete(state) != ends_here) test::Fail(end.c_str(), i, text);
-        if ((state == GrammarAutomaton::kDead) != (has_ended && !ends_here)) {
-          test::Fail(end.c_str(), i, text);
-        }
-      }
-    }
-  }
-}
-
-TEST(ATextMayNotBeginLikeATag) {
-  const auto grammar = CompileGrammar("root ::= until" + TextUntil("until", "</a>", "<![CDATA["));
-  REQUIRE(grammar.ok());
-  GrammarAutomaton& automaton = *grammar.value()->automaton;
-  const auto is_complete = [&](const std::string& text) {
-    GrammarAutomaton::State state = automaton.start();
-    for (const char byte : text) state = automaton.Next(state, static_cast<std::uint8_t>(byte));
-    return automaton.IsComplete(state);
-  };
-  EXPECT(is_complete("</a>"));
-  EXPECT(is_complete("b</a>"));
-  EXPECT(is_complete("b<</a>"));
-  EXPECT(!is_complete("<b</a>"));
-  EXPECT(!is_complete("<![CDATA[b</a>"));
 }
 
 }  // namespace

@@ -80,6 +80,9 @@ TEST(ATextEndsWithTheFirstEndWhateverItsCharacters) {
   for (const std::string end : {"a", "aab", "abab", "aaa", "abacab", "b\n"}) {
     EXPECT(Comparison(end, "", {"a", "b", "c", "\n"}).Run(7) > 0);
   }
+  for (const std::string end : {"</a>", "\n</a>\n"}) {
+    EXPECT(Comparison(end, "", {"<", "/", "a", ">", "\n"}).Run(8) > 0);
+  }
   for (const std::string end : {"]", "^]", "\\]", "]-^", "\"\\", "-]-"}) {
     EXPECT(Comparison(end, "", {"]", "^", "\\", "-", "\""}).Run(6) > 0);
   }
