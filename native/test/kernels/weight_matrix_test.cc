@@ -31,7 +31,7 @@ TEST(OnlyWholePanelsAndBlocksFit) {
   EXPECT(!WeightMatrix::Fits(WeightType::kQ4K, 16, 896));
 }
 
-// Interleaving moves bytes and adds none.
+// Interleaving moves bytes. It adds some only where scales and mins were packed.
 TEST(AMatrixHasTheSizeOfItsWeightsInTheFile) {
   for (const WeightType type : test::kAllWeightTypes) {
     const WeightFormat format = FormatOf(type);
