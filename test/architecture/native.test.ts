@@ -97,9 +97,9 @@ test('each native test lies in the folder named after the code that it tests', (
 /** Tested from JavaScript (test/native): nothing there runs without Node. */
 const NEEDS_NODE = /^native\/(?:addon\.cc|binding\/)/;
 
-/** Path of a unit's test. A kernel has a file for each instruction set, and one test that compares them. */
+/** Path of a unit's test. A kernel has a file for each instruction set or processor, and one test of all of them. */
 function testOf(path: string): string {
-  const unit = path.replace(/^native\/(?:engine\/(?=.*\/))?/, '').replace(/(?:_avx2|_avx512)?\.cc$/, '');
+  const unit = path.replace(/^native\/(?:engine\/(?=.*\/))?/, '').replace(/(?:_avx2|_avx512|_neon|_x64|_arm64)?\.cc$/, '');
   return `native/test/${unit}_test.cc`;
 }
 
