@@ -1,6 +1,7 @@
 /** Checks that the native files of a Linux package find every symbol: in the package, in Node, or in the system. */
 import { basename } from 'node:path';
 import { readElf } from './elf.js';
+import { isNewer } from './versions.js';
 
 /** Newest versions that may be needed: those of Debian 12 and Ubuntu 22.04. */
 const NEWEST = { GLIBC: '2.35', GLIBCXX: '3.4.30', CXXABI: '1.3.13', GCC: '12.0.0' };
@@ -44,13 +45,4 @@ function note(version, versions) {
   const [, library, number] = /^(\w+?)_([\d.]+)$/.exec(version) ?? [];
   if (library === undefined) return;
   if (versions[library] === undefined || isNewer(number, versions[library])) versions[library] = number;
-}
-
-function isNewer(one, other) {
-  const [a, b] = [one, other].map((version) => version.split('.').map(Number));
-  for (let at = 0; at < Math.max(a.length, b.length); at++) {
-    const difference = (a[at] ?? 0) - (b[at] ?? 0);
-    if (difference !== 0) return difference > 0;
-  }
-  return false;
 }

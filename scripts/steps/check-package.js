@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { checkDarwinFiles, checkMetal } from './check-darwin.js';
 import { checkLinuxFiles } from './check-linux.js';
 import { checkWindowsFiles } from './check-windows.js';
 import { integrityOf } from './pack.js';
@@ -91,26 +92,29 @@ async function checkPlatform(platform, { files, published, problems, expect }) {
     `${variants.length} variants of ggml's kernels`,
   );
   for (const name of native) expect(isOf(platform, files.get(name).bytes), `${name} is not for ${platform}`);
-  const { os } = platforms[platform];
-  if (os === 'darwin') return {};
 
   const folder = await mkdtemp(join(tmpdir(), 'svc-package-'));
   try {
     const paths = native.map((name) => join(folder, basename(name)));
     for (const [index, name] of native.entries()) await writeFile(paths[index], files.get(name).bytes);
-    const { problems: found, versions } =
-      os === 'linux'
-        ? await checkLinuxFiles(platform, paths, nodeSymbols())
-        : { problems: await checkWindowsFiles(paths), versions: {} };
-    problems.push(...found);
-    return versions;
+    const result = await checkSymbols(platform, paths);
+    problems.push(...result.problems);
+    return result.versions;
   } finally {
     await rm(folder, { recursive: true });
   }
 }
 
+async function checkSymbols(platform, paths) {
+  const { os, macos } = platforms[platform];
+  if (os === 'linux') return await checkLinuxFiles(platform, paths, nodeSymbols());
+  if (os === 'win32') return { problems: await checkWindowsFiles(paths), versions: {} };
+  const { problems, versions } = await checkDarwinFiles(paths, nodeSymbols(), macos);
+  return { problems: [...problems, ...(await checkMetal(paths))], versions };
+}
+
 /** Functions of Node-API 8, which every supported Node offers. */
-function nodeSymbols() {
+export function nodeSymbols() {
   const { symbols } = createRequire(import.meta.url)('node-api-headers');
   const { js_native_api_symbols: js, node_api_symbols: node } = symbols.v8;
   return new Set([...js, ...node]);

@@ -137,7 +137,9 @@ async function crossBuild(platform, targets) {
 async function sourceBuild(platform) {
   const folder = `build/${platform}`;
   await requireTools();
-  const definitions = ['SVC_LLAMA=source', ...platforms[platform].fromSource].map((each) => `--CD${each}`);
+  const { fromSource, macos } = platforms[platform];
+  const oldest = macos === undefined ? [] : [`CMAKE_OSX_DEPLOYMENT_TARGET=${macos}`];
+  const definitions = ['SVC_LLAMA=source', ...fromSource, ...oldest].map((each) => `--CD${each}`);
   const cmakeJs = inRoot('node_modules/cmake-js/bin/cmake-js');
   await run('configuring the engine and libllama', process.execPath, [
     ...[cmakeJs, 'configure', '--out', folder],
@@ -167,6 +169,8 @@ async function strip(folder, platform) {
   if (!(await isInstalled(program))) throw new StepError(`\`${program}\` (binutils) is not installed`);
   const files = (await readdir(folder)).map((name) => join(folder, name));
   await promisify(execFile)(program, [...(os === 'darwin' ? ['-x'] : ['--strip-unneeded']), ...files]);
+  // The linker's signatures are those of the files before.
+  if (os === 'darwin') await run('signing', 'codesign', ['--force', '--sign', '-', ...files]);
 }
 
 /**

@@ -4,8 +4,8 @@ import { inRoot } from './root.js';
 
 /**
  * By Node's name of the platform. `crossCompiler`: program with which another machine can build it; `fromSource`: libllama
- * is built with these definitions, for all processors of the platform, because no prebuilt one can be linked;
- * `notices`: files of licences that only this package needs.
+ * is built with these definitions, for all processors of the platform, because no prebuilt one can be linked; `macos`:
+ * the oldest macOS on which the package runs; `notices`: files of licences that only this package needs.
  */
 export const platforms = await readJson('npm/platforms.json');
 export const host = `${process.platform}-${process.arch}`;
