@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { childEnvironment, variable } from '../process/environment.ts';
 import { installedCommand } from '../process/own-program.ts';
@@ -35,6 +36,8 @@ export interface Manager {
 
 /** Timeout of a command; a stop waits for the drain. */
 const COMMAND_MS = 90_000;
+/** Between two looks at an agent of launchd that stops. */
+const POLL_MS = 100;
 
 /** Throws INVALID_REQUEST on platforms without a supported service manager. */
 export function serviceManager(platform: NodeJS.Platform = process.platform): Manager {
@@ -91,18 +94,39 @@ const launchd: Manager = {
   },
   files: (definition) => [{ path: agentPath(), text: launchAgent(definition) }],
   async enable() {
-    await launchctl('bootout', agentTarget()).catch(() => undefined);
+    await this.disable();
+    // A user may have disabled it, which outlives its files.
+    await launchctl('enable', agentTarget());
     await launchctl('bootstrap', userDomain(), agentPath());
   },
   async disable() {
     await launchctl('bootout', agentTarget()).catch(() => undefined);
+    // launchd may return before the daemon has drained, and loads no second agent until then.
+    const start = performance.now();
+    while (await isLoaded()) {
+      if (performance.now() - start > COMMAND_MS)
+        throw new SvcError('INTERNAL', `launchd did not stop ${AGENT_LABEL} in ${String(COMMAND_MS / 1000)} s`, {
+          hint: `see \`launchctl print ${agentTarget()}\``,
+        });
+      await sleep(POLL_MS);
+    }
   },
   forget: () => Promise.resolve(),
   async state() {
-    const shown = await launchctl('print', agentTarget()).catch(() => '');
-    return { enabled: shown !== '', active: /^[ \t]*state = running$/m.test(shown) };
+    const shown = await launchctl('print', agentTarget()).catch(() => null);
+    // The domain exists while the user is logged in at the screen, not with SSH alone.
+    if (shown === null && (await launchctl('print', userDomain()).catch(() => null)) === null) return null;
+    return { enabled: shown !== null, active: /^[ \t]*state = running$/m.test(shown ?? '') };
   },
 };
+
+async function isLoaded(): Promise<boolean> {
+  const print = launchctl('print', agentTarget());
+  return await print.then(
+    () => true,
+    () => false,
+  );
+}
 
 const taskScheduler: Manager = {
   name: 'Task Scheduler',
@@ -114,7 +138,7 @@ const taskScheduler: Manager = {
     { path: taskPath(), text: scheduledTask(taskUser(), scriptPath()) },
   ],
   async enable() {
-    await schtasks('/End', '/TN', TASK_NAME).catch(() => undefined);
+    await this.disable();
     await schtasks('/Create', '/TN', TASK_NAME, '/XML', taskPath(), '/F');
     await schtasks('/Run', '/TN', TASK_NAME);
   },

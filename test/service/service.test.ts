@@ -219,9 +219,10 @@ test('the launchd agent is a property list with the command and the environment'
   assert.match(plist, '<key>SVC_HOME</key>\n    <string>/a &amp; &lt;b&gt;</string>');
   assert.match(plist, '<key>SuccessfulExit</key>\n    <false/>');
   assert.match(plist, '<key>Umask</key>\n  <integer>63</integer>');
-  if (!has('python3')) return;
   const file = join(context.home.dir, 'agent.plist');
   writeFileSync(file, plist);
+  if (process.platform === 'darwin') execFileSync('plutil', ['-lint', file]);
+  if (!has('python3')) return;
   const script = 'import plistlib,sys,json; print(json.dumps(plistlib.load(open(sys.argv[1],"rb"))))';
   const read = JSON.parse(execFileSync('python3', ['-c', script, file], { encoding: 'utf8' })) as Record<
     string,
