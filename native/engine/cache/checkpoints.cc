@@ -45,7 +45,7 @@ void Checkpoints::SetRead(std::uint64_t bytes) {
 
 std::uint64_t Checkpoints::max_read_bytes() const {
   const std::shared_ptr<const StateBytes> written = written_.lock();
-  return max_bytes_ - std::min(max_bytes_, written != nullptr ? written->size() : 0);
+  return max_bytes_ - std::min<std::uint64_t>(max_bytes_, written != nullptr ? written->size() : 0);
 }
 
 // Evicts until all checkpoints but the one being written take at most `bytes`: evicting that one

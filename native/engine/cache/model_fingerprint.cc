@@ -20,7 +20,9 @@ constexpr std::uint64_t kSampleBytes = 4096;
 Fingerprint FingerprintOf(const std::string& path, const std::string& version) {
   std::error_code error;
   const std::uint64_t size = std::filesystem::file_size(path, error);
-  const auto changed_at = std::filesystem::last_write_time(path, error).time_since_epoch().count();
+  // Nanoseconds, in 128 bits on macOS.
+  const auto changed_at = static_cast<std::int64_t>(
+      std::filesystem::last_write_time(path, error).time_since_epoch().count());
   const std::string text =
       version + "\n" + std::to_string(size) + "\n" + std::to_string(changed_at);
   std::uint64_t hash = XxHash64({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <locale>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 
@@ -76,9 +77,11 @@ Status CheckKind(const llama_model* model, const std::string& path) {
 
 template <typename Number>
 void ReadNumber(const std::string& text, Number min, Number max, Number& target) {
+  // Not from_chars: Apple's C++ library has it for integers only.
+  std::istringstream in(text);
+  in.imbue(std::locale::classic());
   Number value{};
-  const auto [_, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && value >= min && value <= max) target = value;
+  if (in >> std::noskipws >> value && value >= min && value <= max) target = value;
 }
 
 // Reads a sampling default that the file recommends; ignores values out of range.
