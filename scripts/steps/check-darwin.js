@@ -6,6 +6,8 @@ import { isNewer } from './versions.js';
 const SYSTEM = /^\/(usr\/lib|System\/Library)\//;
 /** Metal's kernels as source text in libggml-metal, which compiles them for the GPU that it finds. */
 const KERNELS = '__DATA,__ggml_metallib';
+/** Function that Node looks for in an addon. */
+const ENTRY = '_napi_register_module_v1';
 
 /**
  * Returns `{ problems, versions }`; `versions`: the oldest macOS on which all files are loaded. `node`: symbols of Node;
@@ -19,6 +21,7 @@ export async function checkDarwinFiles(paths, node, oldest) {
   for (const [name, file] of files) {
     problems.push(...unloadable(file, oldest).map((problem) => `${name} ${problem}`));
     problems.push(...missingLibraries(file, files).map((problem) => `${name} ${problem}`));
+    if (name.endsWith('.node') && !file.defined.has(ENTRY)) problems.push(`${name} does not export ${ENTRY}`);
     const lost = file.undefined.filter((symbol) => !isOffered(symbol, file, files, node));
     if (lost.length > 0)
       problems.push(`${name} needs ${lost.length} symbols that nothing defines: ${shown(lost[0])}, …`);

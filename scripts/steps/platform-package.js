@@ -29,7 +29,7 @@ export async function buildNative(platform, targets = []) {
   const obstacle = await obstacleTo(platform);
   if (obstacle !== null) throw new StepError(`${packageName(platform)} cannot be built here: ${obstacle}`);
   await unpackLlamaCpp();
-  if (platform !== host) return await crossBuild(platform, targets);
+  if (platform !== host) return await crossBuild(platform, { targets });
   if (platforms[platform].fromSource !== undefined) return await sourceBuild(platform);
   await buildAddon();
   await refuseOwnProcessorOnly();
@@ -68,7 +68,7 @@ export async function stageNative(platform, bin, folder) {
 }
 
 /** Names of the files that ship: the folder also contains the engine's tests, and on Windows import libraries. */
-async function nativeFiles(bin) {
+export async function nativeFiles(bin) {
   return (await readdir(inRoot(bin))).filter((name) => /\.(node|so|dylib|dll)$/.test(name));
 }
 
@@ -102,32 +102,45 @@ The engine of ${manifest.name} for ${platform}, with every variant of its kernel
 optional dependency of ${manifest.name} and of no use alone: \`npm install --global ${manifest.name}\`.
 `;
 
-/** Builds with the toolchain file of the platform, and with prebuilt libraries or libllama's source. */
-async function crossBuild(platform, targets) {
-  const folder = `build/${platform}`;
+/** Definitions of CMake with which the package of another platform is built. */
+function definitionsOf(platform) {
   const { fromSource } = platforms[platform];
   const libraries = fromSource === undefined ? ['SVC_LLAMA=prebuilt'] : ['SVC_LLAMA=source', ...fromSource];
+  return [...libraries, 'SVC_BUILD_TESTS=ON'];
+}
+
+/**
+ * Builds with the toolchain file of the platform. `definitions`: by default libllama's source with those of the platform,
+ * or the libraries of its @node-llama-cpp package. Returns the folder of the native files.
+ */
+export async function crossBuild(
+  platform,
+  { targets = [], definitions = definitionsOf(platform), env = process.env } = {},
+) {
+  const folder = `build/${platform}`;
   const inputs = await nativeInputs();
-  const facts = [...inputs.facts, targets];
+  const facts = [...inputs.facts, targets, definitions];
   const outputs = [`${folder}/bin/svc.node`, `${folder}/bin/process.node`];
+  const toolchain = `cmake/toolchains/${platform}`;
+  const files = [`${toolchain}.cmake`, `${toolchain}.rules.cmake`];
   // The tests have inputs that are not those of the addon: the build system compares them.
   await unlessFresh(
     `build-${platform}`,
-    { inputs: [...inputs.inputs, `cmake/toolchains/${platform}.cmake`, 'native/test'], facts, outputs },
+    { inputs: [...inputs.inputs, ...files, 'native/test'], facts, outputs },
     async () => {
       await requireTools();
       const headers = inRoot('node_modules/node-api-headers/include');
-      await run(`configuring the engine for ${platform}`, 'cmake', [
+      const configure = [
         ...['-S', '.', '-B', folder],
         ...((await isInstalled('ninja')) ? ['-G', 'Ninja'] : []),
-        `-DCMAKE_TOOLCHAIN_FILE=${inRoot(`cmake/toolchains/${platform}.cmake`)}`,
+        `-DCMAKE_TOOLCHAIN_FILE=${inRoot(`${toolchain}.cmake`)}`,
         `-DCMAKE_JS_INC=${headers}`,
-        ...libraries.map((each) => `-D${each}`),
-        '-DSVC_BUILD_TESTS=ON',
-      ]);
+        ...definitions.map((each) => `-D${each}`),
+      ];
+      await run(`configuring the engine for ${platform}`, 'cmake', configure, { env });
       const wanted = ['svc_addon', ...targets].flatMap((target) => ['--target', target]);
-      const parallel = process.env.SVC_BUILD_JOBS ?? '2';
-      await run(`building the engine for ${platform}`, 'cmake', ['--build', folder, ...wanted, '--parallel', parallel]);
+      const build = ['--build', folder, ...wanted, '--parallel', process.env.SVC_BUILD_JOBS ?? '2'];
+      await run(`building the engine for ${platform}`, 'cmake', build, { env });
     },
   );
   return `${folder}/bin`;

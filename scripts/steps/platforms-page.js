@@ -27,8 +27,8 @@ const TEXT = {
     not: "Windows itself; the Task Scheduler, PowerShell, Ctrl-C; GPUs; speed; the daemon's end-to-end tests",
   },
   'darwin-arm64': {
-    built: '`.github/workflows/release.yml`, with Metal; never built',
-    run: 'never',
+    built: '`.github/workflows/release.yml`, with Metal; never built as a package',
+    run: 'never; compiled without Metal on Linux: see below',
     not: 'everything: the addon, the daemon, the launchd agent, Metal',
   },
 };
@@ -42,6 +42,11 @@ export async function writeSizes({ platform, packed, unpacked, versions }) {
 export async function writeRun(platform, results, total) {
   const programs = results.map(({ name, seconds }) => ({ name, seconds: Math.round(seconds) }));
   await store(platform, { programs, seconds: Math.round(Number(total)) });
+}
+
+/** Stores the names of the files that were compiled and linked elsewhere, and checked. */
+export async function writeCompiled(platform, files) {
+  await store(platform, { compiled: files });
 }
 
 /** Stores the tests of the installed packages by version of Node: `[{ version, passed }]`. */
@@ -63,14 +68,17 @@ export async function platformsPage() {
   const text = [
     '# Platforms',
     '',
-    'Written by `node scripts/packages.js --page`, `node scripts/qemu.js --page` and `node scripts/nodes.js --page`.',
+    'Written by `node scripts/packages.js --page`, `node scripts/qemu.js --page`, `node scripts/wine.js --page`,',
+    '`node scripts/darwin.js --page` and `node scripts/nodes.js --page`.',
     '`svc-runtime` is the same everywhere; npm installs one more package with the engine, its libraries and the built-in model.',
     '',
     '| platform | how it is built | how it was run | packed, unpacked | needs | never run |',
     '|---|---|---|---|---|---|',
     ...rows,
     '',
-    ...emulated(tested['linux-arm64'] ?? {}),
+    ...ranElsewhere('Linux arm64 under qemu', 'qemu', 'Part of `.ci/run`.', tested['linux-arm64']),
+    ...ranElsewhere('Windows x64 under Wine', 'wine', NOT_IN_CI, tested['win32-x64']),
+    ...compiledForMac(tested['darwin-arm64'] ?? {}),
     ...versionsOfNode(tested['linux-x64']?.nodes),
     '## If the package for the platform is missing',
     '',
@@ -94,19 +102,47 @@ function rowOf(platform, { packed, unpacked, versions = {}, programs }) {
   const { built, run, not } = TEXT[platform];
   const sizes = packed === undefined ? '–' : `${(packed / MB).toFixed(1)} MB, ${(unpacked / MB).toFixed(0)} MB`;
   const { GLIBC, GLIBCXX } = versions;
-  const needs = GLIBC === undefined ? '–' : `glibc ${GLIBC}, libstdc++ with GLIBCXX_${GLIBCXX}`;
+  const { macos } = platforms[platform];
+  const needs =
+    GLIBC !== undefined ? `glibc ${GLIBC}, libstdc++ with GLIBCXX_${GLIBCXX}` : macos ? `macOS ${macos}` : '–';
   const count = programs === undefined ? '' : `: ${programs.length} of ${programs.length} passed`;
   return `| \`${packageName(platform)}\` | ${built} | ${run}${count} | ${sizes} | ${needs} | ${not} |`;
 }
 
-function emulated({ programs, seconds }) {
+const NOT_IN_CI = 'Not part of `.ci/run`: libllama alone compiles for ten minutes.';
+
+/** `where`: whether the script is part of continuous integration. */
+function ranElsewhere(title, script, where, { programs, seconds } = {}) {
   if (programs === undefined) return [];
   const list = programs.map(({ name, seconds: took }) => `\`${name}\` ${took} s`).join(', ');
   return [
-    '## Linux arm64 under qemu',
+    `## ${title}`,
     '',
-    `\`node scripts/qemu.js\` took ${seconds} s after the build: ${list}. The tests are those of the engine in C++;`,
-    'the commands run with Node for arm64, daemon and engine process included. It is not part of `.ci/run`.',
+    `\`node scripts/${script}.js\` took ${seconds} s after the build: ${list}. The tests are those of the engine in C++;`,
+    `the commands run with Node for that platform, daemon and engine process included. ${where}`,
+    '',
+  ];
+}
+
+function compiledForMac({ compiled }) {
+  const { macos } = platforms['darwin-arm64'];
+  const list = (compiled ?? []).map((name) => `\`${name}\``).join(', ');
+  return [
+    '## macOS arm64 without a Mac',
+    '',
+    'No part of svc ever ran on macOS. What was checked on Linux:',
+    '',
+    ...(compiled === undefined
+      ? []
+      : [
+          `- \`node scripts/darwin.js\` compiles and links the engine, both addons, libllama and ggml with zig, for macOS ${macos}.`,
+          `  The ${compiled.length} files pass the check of the package: ${list}. Without Metal and Accelerate, which need Apple's SDK;`,
+          '  nothing is shipped, because zig gives each library a C++ library of its own.',
+        ]),
+    '- `scripts/check-packages.js` checks the package, wherever it was built: the libraries and run paths of each file, its',
+    "  symbols against those that the package's libraries export and that Node offers, the oldest macOS that it needs, its",
+    "  code signature, and Metal's kernels in `libggml-metal`.",
+    '- The launchd agent: its text is read as a property list, and the commands run against a stand-in for `launchctl`.',
     '',
   ];
 }

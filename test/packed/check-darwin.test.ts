@@ -20,6 +20,7 @@ const PACKAGE = {
       ['__ZNSt3__15mutex4lockEv', 1],
       ['_napi_create_object', -1],
     ],
+    defined: ['_napi_register_module_v1'],
   },
   [GGML]: { defined: ['_ggml_free', '_ggml_init'] },
   'libggml-metal.so': { needed: [METAL, `@loader_path/${GGML}`], section: '__ggml_metallib' },
@@ -78,6 +79,9 @@ if (spawnSync(tool, ['--version']).error !== undefined) {
   test('a symbol that its library does not export, or that is not of Node, is found', async () => {
     const [problem] = await problemsOf({ [GGML]: { defined: ['_ggml_init'] } });
     assert.is(problem, 'svc.node needs 1 symbols that nothing defines: _ggml_free of libggml-base, …');
+    assert.equal(await problemsOf({ 'svc.node': { defined: [] } }), [
+      'svc.node does not export _napi_register_module_v1',
+    ]);
     // -undefined dynamic_lookup lets the linker accept everything.
     assert.equal(await problemsOf({ 'svc.node': { undefined: [['_ggml_free', -1]] } }), [
       'svc.node needs 1 symbols that nothing defines: _ggml_free, …',
