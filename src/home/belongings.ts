@@ -55,7 +55,15 @@ export function belongingsOf(paths: Paths, modelsDir: string): Belonging[] {
       what: 'state',
       directory: paths.stateDir,
       names: [
-        ...['daemon.stderr', 'start.lock', 'keys-seen', 'prefix.key', 'builtin-introduced', 'console-link.html'],
+        ...[
+          'daemon.stderr',
+          'daemon.stderr.service',
+          'start.lock',
+          'keys-seen',
+          'prefix.key',
+          'builtin-introduced',
+          'console-link.html',
+        ],
         'responses',
       ],
       replaced: ['daemon.json', 'capabilities.json'],

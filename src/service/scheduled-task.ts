@@ -10,7 +10,7 @@ const PAUSE_SECONDS = 5;
 
 /**
  * The batch file: a task has no variables, and does not restart a program that crashed. Characters beyond ASCII are
- * UTF-8.
+ * UTF-8. Standard error has a file of its own, because cmd.exe shares it with no other writer.
  */
 export function serviceScript({ command, environment, errorLog }: ServiceDefinition): string {
   const set = Object.entries(environment).map(([name, value]) => `set "${name}=${escapePercent(value)}"`);
@@ -19,7 +19,7 @@ export function serviceScript({ command, environment, errorLog }: ServiceDefinit
     'chcp 65001 >nul',
     ...set,
     ':start',
-    `${command.map(quote).join(' ')} 2>>${quote(errorLog)}`,
+    `${command.map(quote).join(' ')} 2>>${quote(`${errorLog}.service`)}`,
     'set code=%errorlevel%',
     'if %code% equ 0 exit /b 0',
     `if %code% geq ${String(LASTING.first)} if %code% leq ${String(LASTING.last)} exit /b %code%`,

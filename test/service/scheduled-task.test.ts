@@ -32,7 +32,7 @@ test('the batch file sets the variables, and starts again only after a crash', (
   assert.is(start, ':start');
   assert.is(
     run,
-    '"C:\\Program Files\\nodejs\\node.exe" "C:\\svc\\bin\\svc.js" "serve" "--mode" "service" 2>>"C:\\state\\daemon.stderr"',
+    '"C:\\Program Files\\nodejs\\node.exe" "C:\\svc\\bin\\svc.js" "serve" "--mode" "service" 2>>"C:\\state\\daemon.stderr.service"',
   );
   const order = ['set code=', 'if %code% equ 0 exit', 'if %code% geq 64 if %code% leq 78 exit', 'ping', 'goto start'];
   for (const [at, words] of order.entries()) assert.ok(rest[at]?.startsWith(words), rest[at]);

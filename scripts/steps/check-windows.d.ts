@@ -1,0 +1,1 @@
+export function checkWindowsFiles(paths: readonly string[]): Promise<readonly string[]>;
