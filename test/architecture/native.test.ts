@@ -99,7 +99,9 @@ const NEEDS_NODE = /^native\/(?:addon\.cc|binding\/)/;
 
 /** Path of a unit's test. A kernel has a file for each instruction set or processor, and one test of all of them. */
 function testOf(path: string): string {
-  const unit = path.replace(/^native\/(?:engine\/(?=.*\/))?/, '').replace(/(?:_avx2|_avx512|_neon|_x64|_arm64)?\.cc$/, '');
+  const unit = path
+    .replace(/^native\/(?:engine\/(?=.*\/))?/, '')
+    .replace(/(?:_avx2|_avx512|_neon|_x64|_arm64)?\.cc$/, '');
   return `native/test/${unit}_test.cc`;
 }
 
