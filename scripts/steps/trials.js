@@ -12,6 +12,7 @@ export class Trials {
   results = [];
   #folder;
   #env;
+  #outputs = 0;
 
   /** `folder`: the programs' directory, which also holds their output. */
   constructor(folder, env) {
@@ -29,8 +30,8 @@ export class Trials {
    */
   async run(name, [program, ...args], { expected = /(?:)/, code = 0, env = {} } = {}) {
     return await this.check(name, async () => {
-      // A file: Node for Windows does not write to a pipe of Wine's.
-      const path = join(this.#folder, 'output');
+      // A file, because Node for Windows does not write to a pipe of Wine's; one of its own, because programs may overlap.
+      const path = join(this.#folder, `output-${++this.#outputs}`);
       const output = await open(path, 'w');
       const stdio = ['ignore', output.fd, output.fd];
       const child = spawn(program, args, {
