@@ -146,7 +146,7 @@ export async function crossBuild(
   return `${folder}/bin`;
 }
 
-/** Builds libllama, too; cmake-js knows where Windows' import library of Node is. */
+/** Builds on the platform itself, with libllama. */
 async function sourceBuild(platform) {
   const folder = `build/${platform}`;
   await requireTools();
@@ -158,11 +158,9 @@ async function sourceBuild(platform) {
     ...[cmakeJs, 'configure', '--out', folder],
     ...definitions,
   ]);
-  const build = ['--build', folder, '--config', 'Release', '--target', 'svc_addon', '--parallel'];
+  const build = ['--build', folder, '--target', 'svc_addon', '--parallel'];
   await run('building the engine and libllama (half an hour)', 'cmake', build);
-  // Visual Studio's generator adds a folder for the configuration.
-  const release = `${folder}/bin/Release`;
-  return existsSync(inRoot(release)) ? release : `${folder}/bin`;
+  return `${folder}/bin`;
 }
 
 /** Refuses a libllama built for this CPU, because it would crash on CPUs with fewer features. */
