@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { fstatSync } from 'node:fs';
 import { SvcError } from '../../protocol/errors.ts';
+import { SilenceTimer } from '../../process/silence-timer.ts';
 import { say } from '../terminal/output.ts';
 
 /** After this long, a message says that standard input is still open. */
@@ -52,10 +53,16 @@ export async function readPromptInput(limitBytes: number): Promise<PromptInput> 
 
 /** True if data or the end arrives in time. Consumes nothing. */
 async function speaksWithin(timeMs: number): Promise<boolean> {
-  return await once(process.stdin, 'readable', { signal: AbortSignal.timeout(timeMs) }).then(
-    () => true,
-    () => false,
-  );
+  const silence = new AbortController();
+  const timer = new SilenceTimer(timeMs, () => silence.abort());
+  try {
+    await once(process.stdin, 'readable', { signal: silence.signal });
+    return true;
+  } catch {
+    return false;
+  } finally {
+    timer.stop();
+  }
 }
 
 function statsOfStdin(): { isFIFO: boolean; isFile: boolean; isSocket: boolean } {

@@ -4,6 +4,7 @@
  * rest of the body is discarded first, while the client goes on sending, and for a limited time.
  */
 import type { IncomingMessage } from 'node:http';
+import { SilenceTimer } from '../../process/silence-timer.ts';
 
 const MOST_MS = 10_000;
 const SILENT_MS = 2000;
@@ -17,13 +18,13 @@ export function discardBody(req: IncomingMessage): Promise<boolean> {
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(most);
-      clearTimeout(silence);
+      silence.stop();
       req.off('data', onData).off('end', done).off('close', done);
       resolve(req.complete);
     };
     const most = setTimeout(done, MOST_MS).unref();
-    const silence = setTimeout(done, SILENT_MS).unref();
-    const onData = (): void => void silence.refresh();
+    const silence = new SilenceTimer(SILENT_MS, done);
+    const onData = (): void => silence.heard();
     // A request that was paused stays so: discarding its pieces would cost as much as reading them.
     req.on('data', onData).once('end', done).once('close', done);
   });
