@@ -1,6 +1,6 @@
 /**
- * Installs the packages of build/packages with a package manager, from a registry that has nothing else but their
- * dependencies, without scripts, and has the installed svc answer a prompt.
+ * Installs the packages of build/packages with a package manager, from a registry that has nothing else, without
+ * scripts, and has the installed svc answer a prompt.
  *
  *   node scripts/install-with.js npm|pnpm|yarn [FOLDER OF TARBALLS]
  */
@@ -10,7 +10,6 @@ import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { fetchDependencies } from './steps/dependencies.js';
 import { writeJson } from './steps/pack.js';
 import { manifest, packageName, PACKAGES, platforms, restrictions, RUNTIME } from './steps/platforms.js';
 import { startRegistry } from './steps/registry.js';
@@ -33,7 +32,7 @@ await main(async () => {
   const manager = MANAGERS[name];
   if (manager === undefined) throw new StepError(`usage: install-with.js ${Object.keys(MANAGERS).join('|')} [FOLDER]`);
   const home = await realpath(await mkdtemp(join(tmpdir(), 'svc-install-')));
-  const registry = await startRegistry([folder, await fetchDependencies()], platformManifests());
+  const registry = await startRegistry([folder], platformManifests());
   try {
     const program = await programOf(name, manager, home);
     const project = join(home, 'project');

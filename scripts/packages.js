@@ -7,8 +7,7 @@
  *   npm run packages -- --out FOLDER              into another folder
  *   npm run packages -- --page                    writes the sizes into docs/platforms.md, too
  *
- * svc-runtime comes last: it holds the digests of the tarballs that lie in the folder. Every tarball is checked
- * (check-packages.js). A platform other than this machine's needs its cross compiler.
+ * Every tarball is checked (check-packages.js). A platform other than this machine's needs its cross compiler.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -32,10 +31,9 @@ await main(async () => {
   await installPackages();
   const asked = positionals.length === 0 ? await possible() : positionals.map(platformNamed);
   const tarballs = [];
-  for (const platform of asked.filter((each) => each !== RUNTIME)) {
-    tarballs.push(await makePlatformPackage(platform, out));
+  for (const each of asked) {
+    tarballs.push(each === RUNTIME ? await makeRuntimePackage(out) : await makePlatformPackage(each, out));
   }
-  if (asked.includes(RUNTIME)) tarballs.push(await makeRuntimePackage(out));
   for (const tarball of tarballs) {
     const facts = await checkTarball(tarball);
     process.stdout.write(`${tarball}\n  ${describe(facts)}\n`);

@@ -1,7 +1,6 @@
 /** Installs the packages as npm does on another platform. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { fetchDependencies } from './dependencies.js';
 import { packageName, platforms, RUNTIME } from './platforms.js';
 import { startRegistry } from './registry.js';
 import { run, StepError } from './run.js';
@@ -9,7 +8,7 @@ import { run, StepError } from './run.js';
 /** Returns the folder of svc-runtime, in `folder`. */
 export async function installFor(platform, folder, tarballs) {
   const { os, cpu, libc } = platforms[platform];
-  const registry = await startRegistry([tarballs, await fetchDependencies()]);
+  const registry = await startRegistry([tarballs]);
   try {
     const where = [
       '--prefix',

@@ -1,2 +1,2 @@
-export function integrityOf(path: string): Promise<string>;
 export function pack(folder: string, destination: string): Promise<string>;
+export function writeJson(path: string, value: unknown): Promise<void>;

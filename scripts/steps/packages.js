@@ -33,6 +33,15 @@ export async function lockedPackage(name) {
   return { version, integrity };
 }
 
+/** What svc needs when it runs: version by folder, such as `node_modules/pino`. */
+export async function lockedDependencies() {
+  const { packages } = await readLock('package-lock.json');
+  const used = Object.entries(packages).filter(
+    ([path, { dev = false, devOptional = false, link = false }]) => path !== '' && !dev && !devOptional && !link,
+  );
+  return new Map(used.map(([path, { version }]) => [path, version]));
+}
+
 /** True if npm's record of installed packages equals the lock file, except packages for other platforms. */
 async function isInstalled(folder) {
   const locked = await readLock(`${folder}/package-lock.json`);

@@ -45,9 +45,7 @@ export async function startRegistry(folders, listed = []) {
 async function versionOf(tarball) {
   const files = await readTarball(tarball);
   const manifest = JSON.parse(files.get('package.json')?.bytes.toString() ?? '{}');
-  // A registry records whether a version has a shrinkwrap file, and npm reads that file only then.
-  const _hasShrinkwrap = files.has('npm-shrinkwrap.json');
-  return Object.assign(manifest, { _hasShrinkwrap, file: basename(tarball), integrity: await integrityOf(tarball) });
+  return Object.assign(manifest, { file: basename(tarball), integrity: await integrityOf(tarball) });
 }
 
 /** The answer of a registry about a package: all its versions. */

@@ -40,7 +40,6 @@ test('the package contains what is needed to run, and nothing else from the tree
     'bin',
     'dist',
     'models/catalogue.json',
-    'npm-shrinkwrap.json',
     'proto',
     'providers',
   ]);

@@ -23,8 +23,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { fetchDependencies } from '../../scripts/steps/dependencies.js';
-import { integrityOf, pack } from '../../scripts/steps/pack.js';
+import { pack, writeJson } from '../../scripts/steps/pack.js';
+import { lockedDependencies } from '../../scripts/steps/packages.js';
+import { packageName, platforms, restrictions } from '../../scripts/steps/platforms.js';
 import { startRegistry, type Registry } from '../../scripts/steps/registry.js';
 import { ControlClient } from '../../src/client/control-client.ts';
 import type { Message } from '../../src/protocol/generate.ts';
@@ -38,15 +39,14 @@ const PLATFORM = `svc-runtime-${process.platform}-${process.arch}`;
 
 interface Locked {
   readonly version: string;
-  readonly integrity?: string;
 }
-interface Lock {
-  readonly packages: Readonly<Record<string, Locked>>;
+interface Manifest {
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
 interface World {
   dir: string;
-  /** Bytes of the tarballs that a user of this platform downloads, without the dependencies. */
+  /** Bytes of the tarballs that a user of this platform downloads. */
   packed: { runtime: number; platform: number };
   env: Record<string, string>;
   registry: Registry | null;
@@ -64,7 +64,7 @@ test.before(async () => {
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Locked;
   const sizeOfTarball = async (name: string) => (await stat(join(out, `${name}-${version}.tgz`))).size;
   world.packed = { runtime: await sizeOfTarball('svc-runtime'), platform: await sizeOfTarball(PLATFORM) };
-  world.registry = await startRegistry([out, await fetchDependencies()]);
+  world.registry = await startRegistry([await packagesOfOtherPlatforms(version), out]);
   world.env = await bareEnvironment(world.dir, world.registry);
   await run('npm', ['install', '--global', 'svc-runtime'], { env: world.env, cwd: world.dir });
 });
@@ -175,32 +175,26 @@ test('the package contains no source, test or build tool', async () => {
     'dist',
     'models',
     'node_modules',
-    'npm-shrinkwrap.json',
   ];
   assert.equal(files, [...expected, 'package.json', 'proto', 'providers']);
   assert.equal(await readdir(join(installed, 'models')), ['catalogue.json']);
 });
 
-test('installed dependencies have exactly the versions of the lock file', async () => {
+test('the dependencies have the versions of the lock file, and of the platforms only this one is installed', async () => {
   const installed = join(world.dir, 'prefix', 'lib', 'node_modules', 'svc-runtime');
-  const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as Lock;
-  const shrunk = JSON.parse(await readFile(join(installed, 'npm-shrinkwrap.json'), 'utf8')) as Lock;
-  const names = Object.keys(shrunk.packages).filter((name) => name !== '' && !/\/svc-runtime-/.test(name));
-  assert.ok(names.length > 50, `${String(names.length)} packages`);
-  for (const name of names) {
-    assert.equal(shrunk.packages[name], lock.packages[name], name);
-    assert.type(shrunk.packages[name]?.integrity, 'string', name);
-    const { version } = JSON.parse(await readFile(join(installed, name, 'package.json'), 'utf8')) as Locked;
-    assert.is(version, lock.packages[name]?.version, name);
-  }
-  const present = (await readdir(join(installed, 'node_modules'), { recursive: true }))
-    .filter((path) => /(^|node_modules\/)(@[^/]+\/)?[^@/]+\/package\.json$/.test(path))
-    .map((path) => `node_modules/${path.slice(0, -'/package.json'.length)}`);
-  assert.equal(
-    present.filter((name) => !names.includes(name)),
-    [`node_modules/${PLATFORM}`],
+  const locked = new Map(await lockedDependencies());
+  assert.ok(locked.size > 50, `${String(locked.size)} packages`);
+  const manifests = (await readdir(installed, { recursive: true })).filter((path) =>
+    /(^|\/)node_modules\/(@[^/]+\/)?[^@/]+\/package\.json$/.test(path),
   );
-  assert.type(shrunk.packages[`node_modules/${PLATFORM}`]?.integrity, 'string');
+  const present = new Map<string, string>();
+  for (const path of manifests) {
+    const { version } = JSON.parse(await readFile(join(installed, path), 'utf8')) as Locked;
+    present.set(path.slice(0, -'/package.json'.length), version);
+  }
+  const { version } = await json('version', '--json');
+  locked.set(`node_modules/${PLATFORM}`, version);
+  assert.equal([...present].sort(), [...locked].sort());
 });
 
 test('the README states the true package size', async () => {
@@ -231,7 +225,7 @@ test('installed beside a running daemon, the next version is noticed; `svc resta
   const before = await client.status();
 
   world.registry?.close();
-  world.registry = await startRegistry([next.folder, await fetchDependencies()]);
+  world.registry = await startRegistry([next.folder]);
   const env = { ...world.env, npm_config_registry: world.registry.url };
   await run('npm', ['install', '--global', `svc-runtime@${next.version}`], { env, cwd: world.dir });
   const { stderr } = await svc('status');
@@ -268,28 +262,25 @@ async function nextVersion(folder: string): Promise<{ folder: string; version: s
     const unpacked = join(to, name);
     await mkdir(unpacked);
     await run('tar', ['-xzf', join(folder, `${name}-${old}.tgz`), '-C', unpacked]);
-    for (const file of ['package.json', 'npm-shrinkwrap.json']) {
-      const path = join(unpacked, 'package', file);
-      const manifest = await readFile(path, 'utf8').catch(() => null);
-      if (manifest !== null) await writeFile(path, JSON.stringify(await raised(JSON.parse(manifest), version, to)));
-    }
+    const path = join(unpacked, 'package', 'package.json');
+    const { optionalDependencies: optional, ...manifest } = JSON.parse(await readFile(path, 'utf8')) as Manifest;
+    const raised = optional && { optionalDependencies: { ...optional, [PLATFORM]: version } };
+    await writeJson(path, { ...manifest, ...raised, version });
     await pack(join(unpacked, 'package'), to);
   }
   return { folder: to, version };
 }
 
-/** The manifest, or the lock file, with `version` for svc-runtime and its package for this platform. */
-async function raised(file: any, version: string, to: string): Promise<object> {
-  const optional = (entry: any) => ({
-    ...entry,
-    optionalDependencies: { ...entry.optionalDependencies, [PLATFORM]: version },
-  });
-  if (file.packages === undefined)
-    return { ...(file.optionalDependencies === undefined ? file : optional(file)), version };
-  const integrity = await integrityOf(join(to, `${PLATFORM}-${version}.tgz`));
-  const place = `node_modules/${PLATFORM}`;
-  const packages = { ...file.packages, '': { ...optional(file.packages['']), version } };
-  return { ...file, version, packages: { ...packages, [place]: { ...packages[place], version, integrity } } };
+/** Returns a folder with an empty package for each platform: npm must choose. */
+async function packagesOfOtherPlatforms(version: string): Promise<string> {
+  const to = join(world.dir, 'others');
+  for (const platform of Object.keys(platforms)) {
+    const folder = join(to, platform);
+    await mkdir(folder, { recursive: true });
+    await writeJson(join(folder, 'package.json'), { name: packageName(platform), version, ...restrictions(platform) });
+    await pack(folder, to);
+  }
+  return to;
 }
 
 /** Environment with only Node, npm and the shell that npm needs; npm reaches nothing but the registry. */

@@ -8,7 +8,6 @@ import { cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fetchDependencies } from '../../../scripts/steps/dependencies.js';
 import { startRegistry } from '../../../scripts/steps/registry.js';
 import { builtinModelPath } from '../../../src/models/store/builtin.ts';
 import { root } from '../../architecture/source-files.ts';
@@ -44,7 +43,7 @@ export interface Newcomer {
 
 /** REQUIRES: root, to mount; build/packages; build/models/demo-coder.gguf; free ports 7117 and 7118. */
 export async function makeNewcomer(): Promise<Newcomer> {
-  const registry = await startRegistry([PACKAGES, await fetchDependencies()]);
+  const registry = await startRegistry([PACKAGES]);
   const hub = await new FakeHub().start();
   hub.add(REPOSITORY, 'nano-Q8_0.gguf', await readFile(builtinModelPath()));
   const coder = join(root, 'build', 'models', `${CODER_PRESET}.gguf`);

@@ -10,7 +10,6 @@ import { writeFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { fetchDependencies } from '../../../scripts/steps/dependencies.js';
 import { root } from '../../architecture/source-files.ts';
 import { noChroot } from '../../support/chroot.ts';
 import { NO_TERMINAL } from '../../support/terminal.ts';
@@ -37,7 +36,6 @@ function check(text: string): void {
 
 const obstacle = NO_TERMINAL ?? noChroot();
 if (obstacle !== undefined) throw new Error(obstacle);
-await fetchDependencies();
 await promisify(execFile)(process.execPath, [...process.execArgv, MAKE_MODEL, CODER_PRESET]);
 for (const size of SIZES.filter((each) => each === (process.argv[2] ?? each))) {
   const command = [...ALONE, process.execPath, ...process.execArgv, SESSION, size];

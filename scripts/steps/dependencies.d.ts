@@ -1,1 +1,0 @@
-export function fetchDependencies(): Promise<string>;

@@ -1,0 +1,1 @@
+export function lockedDependencies(): Promise<Map<string, string>>;
