@@ -1,6 +1,6 @@
 /**
- * Installs the packages of build/packages with a package manager, from a registry that has nothing else, without
- * scripts, and has the installed svc answer a prompt.
+ * Installs the packages of build/packages with a package manager, from a registry that has nothing else (yarn also
+ * asks for the dependencies, which are in svc-runtime), without scripts, and has the installed svc answer a prompt.
  *
  *   node scripts/install-with.js npm|pnpm|yarn [FOLDER OF TARBALLS]
  */
@@ -16,23 +16,29 @@ import { startRegistry } from './steps/registry.js';
 import { inRoot } from './steps/root.js';
 import { main, run, StepError } from './steps/run.js';
 
-/** Versions that run on the oldest supported Node, and what each needs to keep to `home`. */
+/**
+ * Versions that run on the oldest supported Node, and what each needs to keep to `home`. `asksForAll`: it looks up
+ * dependencies that are bundled, too.
+ */
 const MANAGERS = {
   npm: { args: (home) => ['install', '--ignore-scripts', '--cache', join(home, 'cache')] },
   pnpm: { version: '10.18.0', args: (home) => ['install', '--ignore-scripts', '--store-dir', join(home, 'store')] },
   yarn: {
     version: '1.22.22',
+    asksForAll: true,
     args: (home) => ['install', '--ignore-scripts', '--no-lockfile', '--cache-folder', join(home, 'cache')],
   },
 };
 const isWindows = process.platform === 'win32';
+const npm = isWindows ? 'npm.cmd' : 'npm';
 
 await main(async () => {
   const [name, folder = inRoot(PACKAGES)] = process.argv.slice(2);
   const manager = MANAGERS[name];
   if (manager === undefined) throw new StepError(`usage: install-with.js ${Object.keys(MANAGERS).join('|')} [FOLDER]`);
   const home = await realpath(await mkdtemp(join(tmpdir(), 'svc-install-')));
-  const registry = await startRegistry([folder], platformManifests());
+  const others = manager.asksForAll ? await configuredRegistry() : null;
+  const registry = await startRegistry([folder], { listed: platformManifests(), others });
   try {
     const program = await programOf(name, manager, home);
     const project = join(home, 'project');
@@ -55,9 +61,12 @@ function platformManifests() {
   return Object.keys(platforms).map((each) => ({ name: packageName(each), version, integrity, ...restrictions(each) }));
 }
 
+async function configuredRegistry() {
+  return (await run('asking npm', npm, ['config', 'get', 'registry'], { shell: isWindows })).trim();
+}
+
 /** Installs the package manager from the configured registry, unless it comes with Node. */
 async function programOf(name, { version }, home) {
-  const npm = isWindows ? 'npm.cmd' : 'npm';
   if (version === undefined) return npm;
   const prefix = join(home, 'manager');
   await run(`fetching ${name}`, npm, ['install', '--prefix', prefix, '--ignore-scripts', `${name}@${version}`], {

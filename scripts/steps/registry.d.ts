@@ -2,4 +2,4 @@ export interface Registry {
   readonly url: string;
   close(): void;
 }
-export function startRegistry(folders: readonly string[], listed?: readonly object[]): Promise<Registry>;
+export function startRegistry(folders: readonly string[]): Promise<Registry>;

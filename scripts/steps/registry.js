@@ -1,4 +1,4 @@
-/** A loopback npm registry that serves the tarballs of folders as if published, and nothing else. */
+/** A loopback npm registry that serves the tarballs of folders as if published. */
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -8,9 +8,9 @@ import { readTarball } from './tarball.js';
 
 /**
  * Resolves with its `url` and `close()`. `listed`: manifests of packages that were published, too, but that nobody here
- * downloads.
+ * downloads. `others`: address of the registry that has all other packages; without it there are none.
  */
-export async function startRegistry(folders, listed = []) {
+export async function startRegistry(folders, { listed = [], others = null } = {}) {
   const found = folders.map(async (folder) => (await readdir(folder)).map((name) => join(folder, name)));
   const tarballs = (await Promise.all(found)).flat().filter((path) => path.endsWith('.tgz'));
   const paths = new Map(tarballs.map((path) => [`/${basename(path)}`, path]));
@@ -27,6 +27,10 @@ export async function startRegistry(folders, listed = []) {
       return;
     }
     const versions = published.filter(({ name }) => path === `/${name}`);
+    if (versions.length === 0 && others !== null) {
+      response.writeHead(302, { location: new URL(request.url.slice(1), others).href }).end();
+      return;
+    }
     response.statusCode = versions.length === 0 ? 404 : 200;
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify(documentOf(versions, url)));

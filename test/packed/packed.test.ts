@@ -46,12 +46,12 @@ interface Manifest {
 
 interface World {
   dir: string;
-  /** Bytes of the tarballs that a user of this platform downloads. */
-  packed: { runtime: number; platform: number };
+  /** What a user of this platform downloads. */
+  tarballs: readonly string[];
   env: Record<string, string>;
   registry: Registry | null;
 }
-const world: World = { dir: '', packed: { runtime: 0, platform: 0 }, env: {}, registry: null };
+const world: World = { dir: '', tarballs: [], env: {}, registry: null };
 
 test.before(async () => {
   world.dir = await mkdtemp(join(tmpdir(), 'svc-'));
@@ -62,8 +62,7 @@ test.before(async () => {
     cwd: root,
   });
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Locked;
-  const sizeOfTarball = async (name: string) => (await stat(join(out, `${name}-${version}.tgz`))).size;
-  world.packed = { runtime: await sizeOfTarball('svc-runtime'), platform: await sizeOfTarball(PLATFORM) };
+  world.tarballs = ['svc-runtime', PLATFORM].map((name) => join(out, `${name}-${version}.tgz`));
   world.registry = await startRegistry([await packagesOfOtherPlatforms(version), out]);
   world.env = await bareEnvironment(world.dir, world.registry);
   await run('npm', ['install', '--global', 'svc-runtime'], { env: world.env, cwd: world.dir });
@@ -197,8 +196,22 @@ test('the dependencies have the versions of the lock file, and of the platforms 
   assert.equal([...present].sort(), [...locked].sort());
 });
 
+test('the two files are installed without a registry, too', async () => {
+  const prefix = join(world.dir, 'offline');
+  const env = {
+    ...world.env,
+    npm_config_prefix: prefix,
+    npm_config_cache: join(world.dir, 'empty'),
+    npm_config_offline: 'true',
+  };
+  await run('npm', ['install', '--global', ...world.tarballs], { env, cwd: world.dir });
+  const { stdout } = await run(join(prefix, 'bin', 'svc'), ['version', '--json'], { env, cwd: world.dir });
+  assert.is((JSON.parse(stdout) as { addon: { error: unknown } }).addon.error, null);
+});
+
 test('the README states the true package size', async () => {
-  const packed = (world.packed.runtime + world.packed.platform) / MB;
+  const sizes = await Promise.all(world.tarballs.map(sizeOf));
+  const packed = sizes.reduce((total, size) => total + size, 0) / MB;
   const installed = (await sizeOf(join(world.dir, 'prefix'))) / MB;
   const [, saysPacked, saysInstalled] =
     /(\d+) MB packed, (\d+) MB installed/.exec(await readFile(join(root, 'README.md'), 'utf8')) ?? [];
