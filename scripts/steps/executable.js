@@ -13,7 +13,7 @@ import { compileSources } from './dist.js';
 import { copyInto, stagingFolder, writeJson } from './pack.js';
 import { lockedPackage } from './packages.js';
 import { nodeFromNpm } from './node-from-npm.js';
-import { buildNative, copyNotices, NOTICES, stageNative } from './platform-package.js';
+import { buildNative, copyNotices, noticesOf, stageNative } from './platform-package.js';
 import { host, manifest, platforms } from './platforms.js';
 import { inRoot } from './root.js';
 import { run, say, StepError } from './run.js';
@@ -65,7 +65,7 @@ async function buildIfStale(plan) {
   const bin = await buildNative(platform);
   const native = await nativeInputs();
   const inputs = [
-    ...['src', 'dist', 'proto', 'providers', 'models/catalogue.json', 'models/nano/nano.gguf', ...NOTICES],
+    ...['src', 'dist', 'proto', 'providers', 'models/catalogue.json', 'models/nano/nano.gguf', ...noticesOf(platform)],
     ...['bundle', 'executable', 'platform-package'].map((name) => `scripts/steps/${name}.js`),
     ...['package.json', 'package-lock.json'],
     ...native.inputs,
@@ -142,9 +142,8 @@ async function listOf(folder) {
 
 /** Copies Node for the platform to `path`; this one without debugging symbols, which are a fifth of it. */
 async function copyNode(platform, path) {
-  const { os, cpu } = platforms[platform];
-  const name = `node-${os === 'win32' ? 'win' : os}-${cpu}`;
-  await copyFile(platform === host ? process.execPath : await nodeFromNpm(name, process.versions.node), path);
+  const { os } = platforms[platform];
+  await copyFile(platform === host ? process.execPath : await nodeFromNpm(platform, process.versions.node), path);
   await chmod(path, 0o755);
   if (platform !== host) return;
   // A signature would not fit the changed file; the executable is signed again, if it is.

@@ -14,7 +14,7 @@ import { isInstalled, requireTools } from './tools.js';
 import { unlessFresh } from './unless-fresh.js';
 
 const MODEL = 'models/nano/nano.gguf';
-export const NOTICES = ['LICENSE', 'THIRD_PARTY_NOTICES.md'];
+const NOTICES = ['LICENSE', 'THIRD_PARTY_NOTICES.md'];
 
 /** Returns why the package cannot be built on this machine, otherwise null. */
 export async function obstacleTo(platform) {

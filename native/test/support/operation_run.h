@@ -3,8 +3,9 @@
 #pragma once
 
 #include <atomic>
-#include <barrier>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -15,8 +16,33 @@
 
 namespace svc::test {
 
-inline std::barrier<>*& PoolBarrier() {
-  static std::barrier<>* barrier = nullptr;
+// Not std::barrier: that of MinGW's libstdc++ 12 hangs under Wine now and then.
+class Barrier {
+ public:
+  explicit Barrier(int threads) : threads_(threads) {}
+
+  void Wait() {
+    std::unique_lock lock(mutex_);
+    const int turn = turn_;
+    if (++arrived_ == threads_) {
+      arrived_ = 0;
+      ++turn_;
+      all_.notify_all();
+    } else {
+      all_.wait(lock, [&] { return turn_ != turn; });
+    }
+  }
+
+ private:
+  const int threads_;
+  std::mutex mutex_;
+  std::condition_variable all_;
+  int arrived_ = 0;
+  int turn_ = 0;
+};
+
+inline Barrier*& PoolBarrier() {
+  static Barrier* barrier = nullptr;
   return barrier;
 }
 inline std::atomic<int>& PoolShare() {
@@ -26,9 +52,9 @@ inline std::atomic<int>& PoolShare() {
 
 // Computes the node into its own memory. One run at a time.
 inline void Run(ggml::cpu::tensor_traits& operation, ggml_tensor* node, int threads) {
-  std::barrier<> barrier(threads);
+  Barrier barrier(threads);
   PoolBarrier() = &barrier;
-  pool.barrier = [](ggml_threadpool*) { PoolBarrier()->arrive_and_wait(); };
+  pool.barrier = [](ggml_threadpool*) { PoolBarrier()->Wait(); };
   pool.set_share = [](ggml_threadpool*, int value) { PoolShare() = value; };
   pool.add_share = [](ggml_threadpool*, int value) { return PoolShare().fetch_add(value); };
   std::size_t size = 0;
