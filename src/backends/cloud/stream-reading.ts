@@ -1,5 +1,5 @@
 /** Reads an answer that is a stream of server-sent events. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { SilenceTimer } from '../../net/silence-timer.ts';
 import { EventStream } from './event-stream.ts';
 import type { Progress } from './progress.ts';
 import type { Reply } from './transport.ts';
@@ -37,8 +37,18 @@ async function nextPiece(
   graceMs: number | null,
 ): Promise<Buffer | null> {
   const next = pieces.next().then(({ value }) => value ?? null);
-  if (graceMs !== null) return Promise.race([next.catch(() => null), sleep(graceMs, null, { ref: false })]);
-  return next.catch((error: unknown) => {
-    throw reply.failure(error);
+  if (graceMs === null) {
+    return next.catch((error: unknown) => {
+      throw reply.failure(error);
+    });
+  }
+  return new Promise((resolve) => {
+    const timer = new SilenceTimer(graceMs, () => resolve(null));
+    void next
+      .catch(() => null)
+      .then((piece) => {
+        timer.stop();
+        resolve(piece);
+      });
   });
 }

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { fstatSync } from 'node:fs';
 import { SvcError } from '../../protocol/errors.ts';
-import { SilenceTimer } from '../../process/silence-timer.ts';
+import { SilenceTimer } from '../../net/silence-timer.ts';
 import { say } from '../terminal/output.ts';
 
 /** After this long, a message says that standard input is still open. */

@@ -4,7 +4,7 @@
  * rest of the body is discarded first, while the client goes on sending, and for a limited time.
  */
 import type { IncomingMessage } from 'node:http';
-import { SilenceTimer } from '../../process/silence-timer.ts';
+import { SilenceTimer } from '../../net/silence-timer.ts';
 
 const MOST_MS = 10_000;
 const SILENT_MS = 2000;

@@ -3,14 +3,10 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { SilenceTimer } from '../../src/process/silence-timer.ts';
+import { SilenceTimer } from '../../src/net/silence-timer.ts';
+import { standStill } from '../support/stand-still.ts';
 
 const SILENT_MS = 100;
-
-/** This process does nothing, as on a machine that gives it no processor. */
-function standStill(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-}
 
 test('what arrived while this process stood still is heard first', async () => {
   const server = createServer().listen(0, '127.0.0.1');
