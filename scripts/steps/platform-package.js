@@ -1,14 +1,13 @@
 /** Makes the package of native files for one platform: the engine, its libraries, and the built-in model. */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readdir, readFile, realpath, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { addonFolder, buildAddon, nativeInputs } from './addon.js';
 import { unpackLlamaCpp } from './llama-cpp.js';
 import { pack, stagingFolder, writeJson } from './pack.js';
 import { host, manifest, packageName, platforms, restrictions, tarballName } from './platforms.js';
-import { inRoot } from './root.js';
+import { inRoot, root } from './root.js';
 import { run, StepError } from './run.js';
 import { isInstalled, requireTools } from './tools.js';
 import { unlessFresh } from './unless-fresh.js';
@@ -43,7 +42,8 @@ export async function makePlatformPackage(platform, destination) {
   const name = packageName(platform);
   const inputs = [...binaries.map((file) => `${bin}/${file}`), MODEL, ...noticesOf(platform), 'npm/platforms.json'];
   const tarball = join(destination, tarballName(name));
-  await unlessFresh(name, { inputs, facts: [manifest.version, destination], outputs: [] }, async () => {
+  const outputs = [relative(root, tarball)];
+  await unlessFresh(name, { inputs, facts: [manifest.version, destination], outputs }, async () => {
     const folder = await stagingFolder(name);
     await copyNotices(platform, folder);
     await stageNative(platform, bin, folder);
@@ -51,7 +51,6 @@ export async function makePlatformPackage(platform, destination) {
     await writeFile(join(folder, 'README.md'), readmeOf(platform));
     await pack(folder, destination);
   });
-  if (!existsSync(tarball)) throw new StepError(`${tarball} is missing: remove build/stamps/${name}`);
   return tarball;
 }
 
