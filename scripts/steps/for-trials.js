@@ -1,4 +1,4 @@
-/** Makes what is tried of another platform. */
+/** Builds what qemu.js and wine.js run: the packages and native tests of another platform, and Node for it. */
 import { makeTestModels } from './models.js';
 import { nodeFromNpm } from './node-from-npm.js';
 import { installPackages } from './packages.js';

@@ -1,6 +1,6 @@
 /**
  * Notices that a peer is silent. A plain timer would blame it for a standstill of this process: Node runs the timers
- * that are due before it reads what has arrived meanwhile. So what waits is read first, in the same turn of the loop.
+ * that are due before it reads from sockets. So this one calls back after Node has read what had arrived.
  */
 export class SilenceTimer {
   readonly #timer: NodeJS.Timeout;

@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LogFile } from '../../src/log/log-file.ts';
+import { standStill } from '../support/stand-still.ts';
 import { waitFor } from '../support/wait.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'svc-log-file-'));
@@ -151,7 +152,7 @@ test('an event loop that was blocked is not taken for a disk that stalls', () =>
   const path = fresh('blocked-loop');
   const file = new LogFile(path);
   file.write(line(0));
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
+  standStill(1500);
   file.flushSync();
   assert.equal(numbers(path), [0]);
 });

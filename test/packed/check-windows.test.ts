@@ -1,4 +1,4 @@
-/** The check of tarballs finds what is wrong with the native files of a Windows package, on every platform. */
+/** checkWindowsFiles finds what is wrong with the native files of a Windows package; needs no Windows. */
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -284,10 +284,10 @@ async function nextVersion(folder: string): Promise<{ folder: string; version: s
   return { folder: to, version };
 }
 
-/** Returns a folder with an empty package for each platform: npm must choose. */
+/** Returns a folder with an empty package for each other platform: npm must choose. */
 async function packagesOfOtherPlatforms(version: string): Promise<string> {
   const to = join(world.dir, 'others');
-  for (const platform of Object.keys(platforms)) {
+  for (const platform of Object.keys(platforms).filter((each) => packageName(each) !== PLATFORM)) {
     const folder = join(to, platform);
     await mkdir(folder, { recursive: true });
     await writeJson(join(folder, 'package.json'), { name: packageName(platform), version, ...restrictions(platform) });
