@@ -6,6 +6,7 @@
  *   npm run build -- --test-models      also the models that tests need
  */
 import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
 import { buildAddon } from './steps/addon.js';
 import { compileSources } from './steps/dist.js';
 import { unpackLlamaCpp } from './steps/llama-cpp.js';
@@ -27,7 +28,8 @@ async function all(steps) {
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
   await main(async () => {
-    await build({ testModels: process.argv.includes('--test-models') });
+    const { values } = parseArgs({ options: { 'test-models': { type: 'boolean' } } });
+    await build({ testModels: values['test-models'] });
     say('built');
   });
 }

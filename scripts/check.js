@@ -10,6 +10,7 @@
  * `N passed, N failed` (and the number skipped).
  */
 import { readdir } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
 import { analyse } from './steps/clang-tidy.js';
 import { installPackages } from './steps/packages.js';
 import { partOf, thirdOfHead } from './steps/part.js';
@@ -25,6 +26,7 @@ const RECENT_COMMITS = 10;
 
 const node = (title, ...args) => run(title, process.execPath, args);
 
+/** Each is called with the options of this program. */
 const GATES = {
   types: () => node('types', 'node_modules/typescript/bin/tsc', '-p', '.'),
   'console types': async () => {
@@ -38,11 +40,11 @@ const GATES = {
     await requireTool('clang-format');
     await run('c++ format', 'clang-format', ['--dry-run', '-Werror', ...(await nativeFiles(['.cc', '.h']))]);
   },
-  'c++ analysis': async () => {
+  'c++ analysis': async (options) => {
     await requireTool('clang-tidy');
     // The tests are excluded: they would double the time, and run under sanitizers anyway.
     const files = (await nativeFiles(['.cc'])).filter((name) => !name.startsWith('native/test/'));
-    await analyse(process.argv.includes('--third') ? await third(files) : files);
+    await analyse(options.third ? await third(files) : files);
   },
   architecture: async () => {
     for (const name of await readdir(inRoot('test', 'architecture'))) {
@@ -53,12 +55,13 @@ const GATES = {
 };
 
 await main(async () => {
+  const { values: options } = parseArgs({ options: { third: { type: 'boolean' } } });
   await installPackages();
-  const isThird = process.argv.includes('--third');
-  const waiting = Object.entries(GATES).filter(([name]) => !isThird || name !== 'architecture');
+  const waiting = Object.entries(GATES).filter(([name]) => !options.third || name !== 'architecture');
   const count = { passed: 0, failed: 0, skipped: 0 };
   const worker = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) count[await outcome(...next)]++;
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
+      count[await outcome(...next, options)]++;
   };
   await Promise.all([worker(), worker()]);
   const skipped = count.skipped > 0 ? `, ${count.skipped} skipped` : '';
@@ -66,9 +69,9 @@ await main(async () => {
   if (count.failed > 0) process.exitCode = 1;
 });
 
-async function outcome(name, gate) {
+async function outcome(name, gate, options) {
   try {
-    await gate();
+    await gate(options);
     return 'passed';
   } catch (error) {
     if (error instanceof Skipped) {

@@ -11,6 +11,7 @@
  * Needs CMake and Debian's llvm, and 17 minutes of one core; zig comes from npm.
  */
 import { basename, join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { checkDarwinFiles } from './steps/check-darwin.js';
 import { nodeSymbols } from './steps/check-package.js';
 import { npmPackage } from './steps/npm-package.js';
@@ -32,6 +33,7 @@ const ZIG = {
 const WITHOUT = ['GGML_METAL=OFF', 'GGML_ACCELERATE=OFF', 'GGML_BLAS=OFF', 'GGML_CPU_ALL_VARIANTS=OFF'];
 
 await main(async () => {
+  const { values } = parseArgs({ options: { page: { type: 'boolean' } } });
   if (host !== 'linux-x64') throw new StepError('this build of zig is for linux-x64');
   await installPackages();
   await unpackLlamaCpp();
@@ -52,7 +54,7 @@ await main(async () => {
   for (const problem of problems) process.stdout.write(`${problem}\n`);
   const names = paths.map((path) => basename(path));
   const failed = names.filter((name) => problems.some((problem) => problem.startsWith(`${name} `)));
-  if (process.argv.includes('--page') && failed.length === 0) await writeCompiled(PLATFORM, names);
+  if (values.page && failed.length === 0) await writeCompiled(PLATFORM, names);
   process.stdout.write(`${names.length - failed.length} passed, ${failed.length} failed\n`);
   if (failed.length > 0 || names.length === 0) process.exitCode = 1;
 });

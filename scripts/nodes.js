@@ -8,6 +8,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { build } from './build.js';
 import { nodeFromNpm } from './steps/node-from-npm.js';
 import { writeNodes } from './steps/platforms-page.js';
@@ -22,7 +23,7 @@ const VERSIONS = ['20.18.1', '22.23.3', '24.9.0', '26.9.0'];
 
 await main(async () => {
   if (host !== PLATFORM) throw new StepError(`these builds of Node are for ${PLATFORM}`);
-  const asked = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
+  const { values, positionals: asked } = parseArgs({ options: { page: { type: 'boolean' } }, allowPositionals: true });
   await build();
   const scratch = await mkdtemp(join(tmpdir(), 'svc-n-'));
   const results = [];
@@ -38,7 +39,7 @@ await main(async () => {
     await rm(scratch, { recursive: true, force: true });
   }
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);
-  if (process.argv.includes('--page') && sum('failed') === 0) await writeNodes(results);
+  if (values.page && sum('failed') === 0) await writeNodes(results);
   process.stdout.write(`${sum('passed')} passed, ${sum('failed')} failed\n`);
   if (sum('failed') > 0 || sum('passed') === 0) process.exitCode = 1;
 });

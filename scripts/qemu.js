@@ -14,7 +14,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
 import { makeForTrials } from './steps/for-trials.js';
 import { installFor } from './steps/install-for.js';
 import { writeRun } from './steps/platforms-page.js';
@@ -49,8 +49,9 @@ const TESTS = [
 ];
 
 await main(async () => {
+  const { values } = parseArgs({ options: { page: { type: 'boolean' }, 'if-possible': { type: 'boolean' } } });
   const obstacle = await obstacleToQemu();
-  if (obstacle !== null && process.argv.includes('--if-possible')) {
+  if (obstacle !== null && values['if-possible']) {
     process.stdout.write(`skipped: ${obstacle}\n0 passed, 0 failed\n`);
     return;
   }
@@ -81,7 +82,7 @@ await main(async () => {
     await trial('svc run, svc status, svc stop', ['sh', '-c', commands.join(' && '), ...svc], /READY/);
     const total = seconds(startedAt);
     say(`${trials.results.length} programs under qemu in ${total} s`);
-    if (process.argv.includes('--page') && trials.failed === 0) await writeRun(PLATFORM, trials.results, total);
+    if (values.page && trials.failed === 0) await writeRun(PLATFORM, trials.results, total);
     trials.report();
   } finally {
     await rm(home, { recursive: true, force: true });

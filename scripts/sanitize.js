@@ -9,19 +9,25 @@
  *
  * The last line is `N passed, N failed`.
  */
+import { parseArgs } from 'node:util';
 import { unpackLlamaCpp } from './steps/llama-cpp.js';
 import { makeTestModels } from './steps/models.js';
 import { buildNativeTests, nativeTestsOf, runNativeTests } from './steps/native-tests.js';
 import { installPackages } from './steps/packages.js';
 import { partOf, thirdOfHead } from './steps/part.js';
-import { main } from './steps/run.js';
+import { main, StepError } from './steps/run.js';
+
+const KINDS = ['address', 'thread'];
 
 await main(async () => {
-  const isBuildOnly = process.argv.includes('--build-only');
-  const isThird = process.argv.includes('--third');
-  const asked = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
-  const part = isThird ? await thirdOfSanitizers() : null;
-  const kinds = part !== null ? [part.kind] : asked.length > 0 ? asked : ['address', 'thread'];
+  const { values: options, positionals } = parseArgs({
+    options: { 'build-only': { type: 'boolean' }, third: { type: 'boolean' } },
+    allowPositionals: true,
+  });
+  const unknown = positionals.find((kind) => !KINDS.includes(kind));
+  if (unknown !== undefined) throw new StepError(`no sanitizer ${unknown}: there are ${KINDS.join(' and ')}`);
+  const part = options.third ? await thirdOfSanitizers() : null;
+  const kinds = part !== null ? [part.kind] : positionals.length > 0 ? positionals : KINDS;
   await installPackages();
   await unpackLlamaCpp();
   await makeTestModels();
@@ -29,13 +35,13 @@ await main(async () => {
   for (const kind of kinds) {
     const names = part === null ? null : await part.names();
     await buildNativeTests(kind, names);
-    if (isBuildOnly) continue;
+    if (options['build-only']) continue;
     const { passed, failed, output } = await runNativeTests(kind, names);
     if (failed > 0) process.stdout.write(`${output}\n`);
     total.passed += passed;
     total.failed += failed;
   }
-  if (isBuildOnly) return;
+  if (options['build-only']) return;
   process.stdout.write(`${total.passed} passed, ${total.failed} failed\n`);
   if (total.failed > 0) process.exitCode = 1;
 });

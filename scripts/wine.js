@@ -10,6 +10,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { makeForTrials } from './steps/for-trials.js';
 import { installFor } from './steps/install-for.js';
 import { writeRun } from './steps/platforms-page.js';
@@ -44,6 +45,7 @@ const TESTS = [
 ];
 
 await main(async () => {
+  const { values } = parseArgs({ options: { page: { type: 'boolean' } } });
   if (!(await isInstalled('wine'))) throw new StepError('wine is not installed');
   const { bin, tarballs, node } = await makeForTrials(PLATFORM, TESTS);
   // It imports what has just been installed.
@@ -61,7 +63,7 @@ await main(async () => {
     await tryExecutable(trials, executable);
     const total = seconds(startedAt);
     say(`${trials.results.length} programs under Wine in ${total} s`);
-    if (process.argv.includes('--page') && trials.failed === 0) await writeRun(PLATFORM, trials.results, total);
+    if (values.page && trials.failed === 0) await writeRun(PLATFORM, trials.results, total);
     trials.report();
   } finally {
     await endWindows(windows);

@@ -44,12 +44,15 @@ export async function run(title, command, args, { env = process.env, cwd = root 
   }
 }
 
-/** Runs the main function of a script; a failed step exits with 1 and without a stack trace. */
+/**
+ * Runs the main function of a script. A failed step, and an option or a word that `parseArgs` refuses, exits with 1 and
+ * without a stack trace.
+ */
 export async function main(body) {
   try {
     await body();
   } catch (error) {
-    if (!(error instanceof StepError)) throw error;
+    if (!(error instanceof StepError) && !error?.code?.startsWith?.('ERR_PARSE_ARGS_')) throw error;
     process.stderr.write(`${error.message}\n`);
     process.exitCode = 1;
   }

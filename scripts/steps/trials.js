@@ -52,7 +52,7 @@ export class Trials {
     const { text, problem } = await body().catch((error) => ({ text: '', problem: error.message }));
     const ok = problem === null;
     say(`${ok ? 'passed' : `FAILED (${problem})`}: ${name}, ${seconds(startedAt)} s`);
-    if (!ok || process.argv.includes('--verbose')) process.stderr.write(text);
+    if (!ok) process.stderr.write(text);
     this.results.push({ name, ok, seconds: Number(seconds(startedAt)) });
     return text;
   }
