@@ -13,8 +13,8 @@ export const BARS: Readonly<Partial<Record<Question['part'], number>>> = {
   limits: 0.9,
   facts: 1,
 };
-/** Largest share of questions about svc with a wrong answer other than "I don't know". The aim is 0.03. */
-export const CONFIDENTLY_WRONG_BAR = 0.045;
+/** Largest share of questions about svc with a wrong answer other than "I don't know". */
+export const CONFIDENTLY_WRONG_BAR = 0.03;
 
 export interface Scored {
   readonly question: Question;
