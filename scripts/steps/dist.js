@@ -1,43 +1,48 @@
 /**
- * Builds dist/: the JavaScript of src/, the types of what applications import, the man page generated from it, the web
- * console, and the commit that `svc version` shows.
+ * Builds dist/: the bundled JavaScript of src/ and of the packages that it uses, their licences, the types of what
+ * applications import, the man page, the web console, and the commit that `svc version` shows.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { bundleModules } from './bundle.js';
 import { buildConsole } from './console.js';
 import { inRoot, root } from './root.js';
-import { lockedPackage } from './packages.js';
-import { run } from './run.js';
+import { lockedDependencies, lockedPackage } from './packages.js';
+import { run, say } from './run.js';
 import { publishTypes } from './types.js';
 import { unlessFresh } from './unless-fresh.js';
 
+/** What is started or imported by its path; all else is loaded by these. */
+const ENTRIES = ['cli/main.ts', 'engine/main.ts', 'client/index.ts', 'service/systemd-unit.ts'];
+/** The licences of the packages whose code is in dist/. */
+export const LICENCES = 'LICENCES.md';
 const TYPES_ENTRY = 'client/index.d.ts';
 
 export async function compileSources() {
-  const inputs = ['src', 'tsconfig.json', 'tsconfig.build.json', 'scripts/make-man.ts', 'docs/cli.md', 'package.json'];
+  const inputs = [
+    ...['src', 'tsconfig.json', 'tsconfig.types.json', 'package.json', 'scripts/make-man.ts', 'docs/cli.md'],
+    ...['bundle', 'dist', 'types'].map((name) => `scripts/steps/${name}.js`),
+  ];
+  const tools = await Promise.all(['typescript', 'esbuild'].map(lockedPackage));
   await unlessFresh(
     'dist',
     {
       inputs,
-      facts: [await lockedPackage('typescript')],
+      facts: [...tools, ...(await lockedDependencies())],
       outputs: ['dist/cli/main.js', `dist/${TYPES_ENTRY}`, 'dist/svc.1'],
     },
     async () => {
       // Into a fresh folder, so that no output of a deleted file remains.
       const [fresh, types] = ['build/dist', 'build/types'];
       for (const folder of [fresh, types]) await rm(inRoot(folder), { recursive: true, force: true });
-      await run('compiling src/', process.execPath, [
-        'node_modules/typescript/bin/tsc',
-        '-p',
-        'tsconfig.build.json',
-        '--outDir',
-        fresh,
-        '--declaration',
-        '--declarationDir',
-        types,
-      ]);
+      say('bundling src/ and its packages');
+      const licences = await bundleModules(ENTRIES, inRoot(fresh));
+      await writeFile(join(inRoot(fresh), LICENCES), `# Licences of the packages in this folder\n\n${licences}`);
+      const tsc = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.types.json', '--outDir', types];
+      await run("types of src/client's modules", process.execPath, tsc);
       await publishTypes(inRoot(types), inRoot(fresh), TYPES_ENTRY);
       await rm(inRoot(types), { recursive: true });
       await run('writing the man page', process.execPath, ['--import', 'tsx', 'scripts/make-man.ts', `${fresh}/svc.1`]);

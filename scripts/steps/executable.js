@@ -8,8 +8,8 @@ import { basename, dirname, join, relative } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import lockfile from 'proper-lockfile';
 import { nativeInputs } from './addon.js';
-import { bundle, READ_BY_PACKAGES } from './bundle.js';
-import { compileSources } from './dist.js';
+import { bundleExecutable } from './bundle.js';
+import { compileSources, LICENCES } from './dist.js';
 import { copyInto, stagingFolder, writeJson } from './pack.js';
 import { lockedPackage } from './packages.js';
 import { nodeFromNpm } from './node-from-npm.js';
@@ -23,7 +23,6 @@ import { unlessFresh } from './unless-fresh.js';
 /** The name by which Node finds the blob in its own file, and the mark that says that there is one. */
 const BLOB = 'NODE_SEA_BLOB';
 const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2';
-const LICENCES = 'LICENCES.md';
 const OLDEST_NODE = [20, 18, 1];
 
 /**
@@ -91,7 +90,7 @@ async function build(plan, bin) {
   await rm(inRoot(folder), { recursive: true, force: true });
   await mkdir(inRoot(folder, 'packaged'), { recursive: true });
   say('bundling src/ and its packages');
-  const licences = await bundle(inRoot(folder, 'svc.cjs'));
+  const licences = await bundleExecutable(inRoot(folder, 'svc.cjs'));
   const staged = await stage(platform, bin, licences);
   const list = await listOf(staged);
   await writeJson(inRoot(folder, 'files.json'), list);
@@ -107,7 +106,7 @@ async function stage(platform, bin, licences) {
   const folder = await stagingFolder(`executable-${platform}`);
   const { version, engines, devDependencies } = manifest;
   await writeJson(join(folder, 'package.json'), { version, engines, devDependencies });
-  const names = ['models/catalogue.json', 'dist/console', 'proto', 'providers', ...READ_BY_PACKAGES];
+  const names = ['models/catalogue.json', 'dist/console', 'dist/packages', 'proto', 'providers'];
   await copyInto(folder, names);
   await copyNotices(platform, folder);
   if ((await stat(inRoot('dist/commit')).catch(() => null)) !== null) await copyInto(folder, ['dist/commit']);

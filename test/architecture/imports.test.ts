@@ -93,6 +93,11 @@ test('src/ imports nothing outside itself except Node and the declared dependenc
   assert.equal(wrong, []);
 });
 
+test('packages are imported by import() nowhere but in net/undici.ts, which knows what the bundler makes of it', () => {
+  const lazy = sources.filter((path) => /\bimport\('(?!\.|node:)/.test(read(path)));
+  assert.equal(lazy, ['src/net/undici.ts']);
+});
+
 test('only cli/commands/serve.ts imports the daemon, and only by import() when it runs', () => {
   const source = read('src/cli/commands/serve.ts');
   assert.match(source, /await import\('\.\.\/\.\.\/daemon\/main\.ts'\)/);

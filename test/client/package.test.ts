@@ -1,5 +1,6 @@
 /** What `import … from 'svc-runtime'` loads, and its types. Reads dist/. */
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,13 +46,11 @@ test('the package exports the client and its error, and loads no library and not
   assert.equal(exports, ['Client', 'SvcError']);
   assert.equal(codes, Array(10).fill('DAEMON_NOT_RUNNING'));
   assert.is(name, 'svc-runtime');
-  assert.ok(files.some((file) => file.endsWith('/dist/client/client.js')));
+  assert.ok(files.some((file) => file.endsWith('/dist/client/index.js')));
   const others = files
     .map((url) => fileURLToPath(url).slice(ROOT.length))
-    .filter(
-      (path) =>
-        !/^(\[eval\d+\]|package\.json|dist\/(client|protocol(\/streams)?|files|home|process)\/[\w-]+\.js)$/.test(path),
-    );
+    .flatMap(modulesIn)
+    .filter(isForeign);
   assert.equal(others, []);
 });
 
@@ -72,6 +71,17 @@ test('a strict application and the programs of the documentation compile, and mi
     await rm(folder, { recursive: true });
   }
 });
+
+/** The modules whose code is in a file of dist/; the bundler names each in a comment. Of other files, their own name. */
+function modulesIn(path: string): readonly string[] {
+  if (!path.startsWith('dist/')) return [path];
+  const modules = [...readFileSync(join(ROOT, path), 'utf8').matchAll(/^\/\/ ((?:src|node_modules)\/.*)$/gm)];
+  return modules.map(([, name = '']) => name);
+}
+
+function isForeign(path: string): boolean {
+  return !/^(\[eval\d+\]|package\.json|src\/(client|protocol(\/streams)?|files|home|process)\/[\w-]+\.ts)$/.test(path);
+}
 
 /** The programs on a page of the documentation that import the package. */
 async function programsIn(page: string): Promise<readonly string[]> {

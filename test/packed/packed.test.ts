@@ -24,7 +24,6 @@ import { promisify } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { pack, writeJson } from '../../scripts/steps/pack.js';
-import { lockedDependencies } from '../../scripts/steps/packages.js';
 import { packageName, platforms, restrictions } from '../../scripts/steps/platforms.js';
 import { startRegistry, type Registry } from '../../scripts/steps/registry.js';
 import { ControlClient } from '../../src/client/control-client.ts';
@@ -165,35 +164,21 @@ test('a package for the platform of another version is refused', async () => {
 test('the package contains no source, test or build tool', async () => {
   const installed = join(world.dir, 'prefix', 'lib', 'node_modules', 'svc-runtime');
   const files = (await readdir(installed)).sort();
-  const expected = [
-    'CHANGELOG.md',
-    'LICENSE',
-    'README.md',
-    'THIRD_PARTY_NOTICES.md',
-    'bin',
-    'dist',
-    'models',
-    'node_modules',
-  ];
-  assert.equal(files, [...expected, 'package.json', 'proto', 'providers']);
+  const expected = ['CHANGELOG.md', 'LICENSE', 'README.md', 'THIRD_PARTY_NOTICES.md', 'bin', 'dist', 'models'];
+  assert.equal(
+    files.filter((name) => name !== 'node_modules'),
+    [...expected, 'package.json', 'proto', 'providers'],
+  );
   assert.equal(await readdir(join(installed, 'models')), ['catalogue.json']);
 });
 
-test('the dependencies have the versions of the lock file, and of the platforms only this one is installed', async () => {
-  const installed = join(world.dir, 'prefix', 'lib', 'node_modules', 'svc-runtime');
-  const locked = new Map(await lockedDependencies());
-  assert.ok(locked.size > 50, `${String(locked.size)} packages`);
-  const manifests = (await readdir(installed, { recursive: true })).filter((path) =>
-    /(^|\/)node_modules\/(@[^/]+\/)?[^@/]+\/package\.json$/.test(path),
-  );
-  const present = new Map<string, string>();
-  for (const path of manifests) {
-    const { version } = JSON.parse(await readFile(join(installed, path), 'utf8')) as Locked;
-    present.set(path.slice(0, -'/package.json'.length), version);
-  }
-  const { version } = await json('version', '--json');
-  locked.set(`node_modules/${PLATFORM}`, version);
-  assert.equal([...present].sort(), [...locked].sort());
+test('nothing else is installed than the packages for JavaScript and for this platform', async () => {
+  const modules = join(world.dir, 'prefix', 'lib', 'node_modules');
+  const manifests = (await readdir(modules, { recursive: true })).filter((path) => path.endsWith('package.json'));
+  assert.equal(manifests.sort(), [
+    'svc-runtime/node_modules/' + PLATFORM + '/package.json',
+    'svc-runtime/package.json',
+  ]);
 });
 
 test('the two files are installed without a registry, too', async () => {

@@ -12,6 +12,7 @@ import type { Readable } from 'node:stream';
 import { Dispatchers } from '../../net/dispatchers.ts';
 import type { Reach } from '../../net/reach.ts';
 import { redirectOf } from '../../net/redirect.ts';
+import { loadUndici } from '../../net/undici.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { connectionError } from './connection-error.ts';
 import { checkHost, guardedLookup } from './reach.ts';
@@ -132,7 +133,7 @@ export class Transport {
     const { idleTimeoutMs } = this.#options;
     checkHost(url.hostname, reach);
     const failure = (error: unknown): SvcError => connectionError(error, url, { idleTimeoutMs });
-    const undici = await import('undici');
+    const undici = await loadUndici();
     signal.throwIfAborted();
     try {
       // `dispatchers.for` would create a dispatcher that is never closed.

@@ -2,6 +2,7 @@
  * Reads a body of multipart/form-data. undici parses it; before that, what would cost it long is refused: many parts,
  * and long headers of a part, of which it examines each byte.
  */
+import { loadUndici } from '../../net/undici.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { LIMITS } from '../../protocol/limits.ts';
 import type { FormField } from '../../protocol/openai/transcription.ts';
@@ -49,7 +50,7 @@ function checkParts(body: Buffer, delimiter: string): void {
 }
 
 async function parse(body: Buffer, boundary: string): Promise<FormField[]> {
-  const { Response } = await import('undici');
+  const { Response } = await loadUndici();
   const headers = { 'content-type': `multipart/form-data; boundary="${boundary}"` };
   // Deprecated because it reads whole bodies without limits.
   // eslint-disable-next-line @typescript-eslint/no-deprecated

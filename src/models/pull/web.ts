@@ -12,6 +12,7 @@ import type { Readable } from 'node:stream';
 import { Dispatchers } from '../../net/dispatchers.ts';
 import { checkHost, guardedLookup, kindOfHost, type AddressKind, type Reach } from '../../net/reach.ts';
 import { redirectOf } from '../../net/redirect.ts';
+import { loadUndici } from '../../net/undici.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { downloadFailed } from './failures.ts';
 
@@ -74,7 +75,7 @@ export class Web {
   async ask({ url, method = 'GET', headers = {}, credential, signal }: Asked, named: URL): Promise<Answer> {
     const reach = reachOf(url, named);
     checkHost(url.hostname, reach, refuse);
-    const undici = await import('undici');
+    const undici = await loadUndici();
     signal.throwIfAborted();
     const authorization =
       credential?.origin === url.origin && isPrivateChannel(url)
