@@ -7,4 +7,4 @@ export interface TestFileResult extends FileResult {
   readonly problems: readonly string[];
   readonly output: string;
 }
-export function runTestFile(file: string, scratch: string): Promise<TestFileResult>;
+export function runTestFile(file: string, scratch: string, node?: string, endMs?: number): Promise<TestFileResult>;

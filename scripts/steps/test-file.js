@@ -14,25 +14,31 @@ import { root } from './root.js';
 
 /** On two idle cores every file takes less than a minute; on one busy core some take several. */
 const TIMEOUT_MS = 900_000;
+/** For a file whose tests have all ended, but which something keeps from its end: a server that a failed test left open. */
+const END_MS = 60_000;
 /** Time for the last processes of a file to exit after its end. */
 const GRACE_MS = 2_000;
 /** Compiled code of npm, which it keeps there on Node 22 and later. */
 const NPM_CACHE = 'node-compile-cache';
+/** The last line of uvu's summary. */
+const SUMMARY = /^ *Duration: /m;
 /** Environment variable that a test and all its descendants inherit, by which leftover processes are found. */
 const MARK = 'SVC_TEST_FILE_RUN';
 
 /**
  * Runs `file` with `scratch`, an absent folder, as its temporary directory, by `node`, another build of Node or this one.
+ * It is killed if it has not ended `endMs` after its last test.
  * Resolves with `{ file, passed, failed, skipped, ms, problems, failures, output }`; `problems` are sentences,
  * `failures` the names of the failed tests and then the problems.
  */
-export async function runTestFile(file, scratch, node = process.execPath) {
+export async function runTestFile(file, scratch, node = process.execPath, endMs = END_MS) {
   const startedAt = performance.now();
   await mkdir(scratch, { recursive: true });
   await shareTranspilerCache(scratch);
   const problems = [];
-  const { code, output, isTimeout } = await runToEnd(file, scratch, node);
-  if (isTimeout) problems.push(`did not end within ${TIMEOUT_MS / 1000} s`);
+  const { code, output, timeout } = await runToEnd(file, scratch, node, endMs);
+  const isTimeout = timeout !== null;
+  if (isTimeout) problems.push(timeout);
 
   const counts = parseTotals(output);
   if (counts.total === 0 && !isTimeout) problems.push('ran no test: does it end with test.run()?');
@@ -53,28 +59,36 @@ export async function runTestFile(file, scratch, node = process.execPath) {
   return { file, passed, failed, skipped, ms: performance.now() - startedAt, problems, failures, output };
 }
 
-async function runToEnd(file, scratch, node) {
+async function runToEnd(file, scratch, node, endMs) {
   const env = { ...process.env, TMPDIR: scratch, [MARK]: scratch, ...addonVariables };
   const chunks = [];
-  let isTimeout = false;
+  let timeout = null;
   const child = spawn(node, ['--import', 'tsx', file], {
     cwd: root,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  child.stdout.on('data', (chunk) => chunks.push(chunk));
-  child.stderr.on('data', (chunk) => chunks.push(chunk));
-  const timer = setTimeout(() => {
-    isTimeout = true;
+  const end = (reason) => {
+    timeout = reason;
     child.kill('SIGKILL');
-  }, TIMEOUT_MS);
+  };
+  const timer = setTimeout(() => end(`did not end within ${TIMEOUT_MS / 1000} s`), TIMEOUT_MS);
+  let lastTimer;
+  child.stdout.on('data', (chunk) => {
+    chunks.push(chunk);
+    if (!SUMMARY.test(chunk.toString())) return;
+    clearTimeout(lastTimer);
+    lastTimer = setTimeout(() => end(`did not end within ${endMs / 1000} s of its last test`), endMs);
+  });
+  child.stderr.on('data', (chunk) => chunks.push(chunk));
   // Not 'close', which waits for every process that still holds the pipes.
   const code = await new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)));
   clearTimeout(timer);
+  clearTimeout(lastTimer);
   await Promise.race([Promise.all([ended(child.stdout), ended(child.stderr)]), sleep(GRACE_MS)]);
   child.stdout.destroy();
   child.stderr.destroy();
-  return { code, output: Buffer.concat(chunks).toString(), isTimeout };
+  return { code, output: Buffer.concat(chunks).toString(), timeout };
 }
 
 const ended = (stream) => new Promise((resolve) => (stream.readableEnded ? resolve() : stream.once('end', resolve)));

@@ -63,6 +63,15 @@ test('the report names the failed tests of each failed file, and no passed ones'
   assert.equal(describeFailures(results.slice(2)), []);
 });
 
+test('a file that does not end after its last test is ended, and its failed tests are named', async ({ dir }) => {
+  const file = join(dir, 'open.test.mjs');
+  const open = `test('fails', () => { setInterval(() => undefined, 1000); assert.unreachable(); });`;
+  await writeFile(file, `${UVU}\n${open}\ntest.run();\n`);
+  const result = await runTestFile(file, join(dir, 'scratch'), process.execPath, 200);
+  assert.is(result.failed, 2);
+  assert.equal(result.failures, ['fails', 'did not end within 0.2 s of its last test']);
+});
+
 test('the report names the failed native tests', () => {
   const output = `50% tests passed, 2 tests failed out of 4
 
