@@ -4,6 +4,7 @@
  */
 import { cp, readdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { packageOf } from './packages.js';
 import { manifest } from './platforms.js';
 import { inRoot, root } from './root.js';
 
@@ -21,7 +22,7 @@ const NAMES = [
 
 /**
  * Bundles `entries`, paths relative to src/, as modules into `outdir`; what several of them load is in `chunks/`.
- * Dynamic imports stay lazy: a command loads only what it needs. Returns the licence texts of all packages.
+ * A module that src/ loads by `import()` is still loaded only then. Returns the licence texts of all packages.
  */
 export async function bundleModules(entries, outdir) {
   const licences = await bundle({
@@ -85,22 +86,20 @@ const foldersOfPackages = {
     onLoad({ filter: /[\\/]node_modules[\\/].*\.[cm]?js$/ }, async ({ path }) => {
       const text = await readFile(path, 'utf8');
       if (!text.includes('__dirname')) return undefined;
-      const file = path.slice(path.lastIndexOf('node_modules') + 'node_modules/'.length).replaceAll('\\', '/');
-      if (UNUSED.has(packageOf(file))) return undefined;
-      if (!READ_BY_PACKAGES.some((folder) => folder.startsWith(`${packageOf(file)}/`))) {
-        return { errors: [{ text: `${file} reads files beside it: name their folder in READ_BY_PACKAGES` }] };
+      const { name, file } = packageOf(path);
+      if (UNUSED.has(name)) return undefined;
+      if (!READ_BY_PACKAGES.some((folder) => folder.startsWith(`${name}/`))) {
+        return { errors: [{ text: `${name}/${file} reads files beside it: name their folder in READ_BY_PACKAGES` }] };
       }
-      const folder = JSON.stringify(`${PACKAGES}/${dirname(file)}`);
+      const folder = JSON.stringify(`${PACKAGES}/${name}/${dirname(file)}`);
       const own = JSON.stringify(inRoot('src/process/own-files.ts'));
       return { contents: text.replaceAll('__dirname', `require(${own}).ownFile(${folder})`) };
     });
   },
 };
 
-const packageOf = (file) => file.split('/', file.startsWith('@') ? 2 : 1).join('/');
-
 async function licencesOf(inputs) {
-  const folders = inputs.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []);
+  const folders = inputs.flatMap((path) => packageOf(path)?.folder ?? []);
   const texts = await Promise.all([...new Set(folders)].sort().map((folder) => licenceOf(resolve(root, folder))));
   return texts.join('\n');
 }

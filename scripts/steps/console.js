@@ -1,7 +1,7 @@
 /** Bundles the web console of console/ into dist/console, which the daemon serves. */
 import { copyFile, mkdir, rm } from 'node:fs/promises';
 import { inRoot, root } from './root.js';
-import { lockedPackage } from './packages.js';
+import { lockedPackage, packageOf } from './packages.js';
 import { unlessFresh } from './unless-fresh.js';
 
 /** Folder of what the daemon serves. */
@@ -27,7 +27,7 @@ export async function bundledPackages() {
   const names = Object.values(metafile.outputs)
     .flatMap(({ inputs }) => Object.entries(inputs))
     .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
-    .map(([path]) => /.*\bnode_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1])
+    .map(([path]) => packageOf(path)?.name)
     .filter((name) => name !== undefined);
   return [...new Set(names)].sort();
 }

@@ -5,7 +5,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { bundleModules } from './bundle.js';
 import { buildConsole } from './console.js';
@@ -40,7 +39,7 @@ export async function compileSources() {
       for (const folder of [fresh, types]) await rm(inRoot(folder), { recursive: true, force: true });
       say('bundling src/ and its packages');
       const licences = await bundleModules(ENTRIES, inRoot(fresh));
-      await writeFile(join(inRoot(fresh), LICENCES), `# Licences of the packages in this folder\n\n${licences}`);
+      await writeFile(inRoot(fresh, LICENCES), `# Licences of the packages in this folder\n\n${licences}`);
       const tsc = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.types.json', '--outDir', types];
       await run("types of src/client's modules", process.execPath, tsc);
       await publishTypes(inRoot(types), inRoot(fresh), TYPES_ENTRY);

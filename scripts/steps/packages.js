@@ -42,6 +42,17 @@ export async function lockedDependencies() {
   return new Map(used.map(([path, { version }]) => [path, version]));
 }
 
+/**
+ * The package in whose folder a file is: `{ folder, name, file }`, with `/` between folders and `file` relative to
+ * `folder`. null: the file is in no node_modules.
+ */
+export function packageOf(path) {
+  const match = /^(.*\bnode_modules\/((?:@[^/]+\/)?[^/]+))\/(.+)$/.exec(path.replaceAll('\\', '/'));
+  if (match === null) return null;
+  const [, folder, name, file] = match;
+  return { folder, name, file };
+}
+
 /** True if npm's record of installed packages equals the lock file, except packages for other platforms. */
 async function isInstalled(folder) {
   const locked = await readLock(`${folder}/package-lock.json`);

@@ -14,7 +14,7 @@ import { root } from './root.js';
 
 /** On two idle cores every file takes less than a minute; on one busy core some take several. */
 const TIMEOUT_MS = 900_000;
-/** For a file whose tests have all ended, but which something keeps from its end: a server that a failed test left open. */
+/** Time for a file to exit after its last test. A server that a failed test did not close would keep it running. */
 const END_MS = 60_000;
 /** Time for the last processes of a file to exit after its end. */
 const GRACE_MS = 2_000;

@@ -2,6 +2,6 @@
 import type * as Undici from 'undici';
 
 export async function loadUndici(): Promise<typeof Undici> {
-  // Of a CommonJS package, the bundler gives import() the default export alone.
+  // undici is CommonJS. In the bundle, such a package has only a default export when it is loaded by import().
   return (await import('undici')).default as unknown as typeof Undici;
 }

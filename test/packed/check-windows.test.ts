@@ -1,4 +1,4 @@
-/** checkWindowsFiles finds what is wrong with the native files of a Windows package; needs no Windows. */
+/** checkWindowsFiles reports errors in the native files of a Windows package. These tests run on every platform. */
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

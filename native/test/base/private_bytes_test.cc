@@ -50,7 +50,7 @@ Growth GrowthBy(int access, int kind, int file, Touch touch) {
   return growth;
 }
 
-// ThreadSanitizer's notes on what it sees are larger than these mappings.
+// ThreadSanitizer has shadow memory for each access, and that is private memory, too.
 #define UNSEEN_BY_THREAD_SANITIZER __attribute__((no_sanitize("thread"), noinline))
 
 constexpr std::size_t kPage = 4096;

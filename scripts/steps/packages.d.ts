@@ -1,1 +1,0 @@
-export function lockedDependencies(): Promise<Map<string, string>>;
