@@ -16,7 +16,7 @@ const onLinux = unless(process.platform === 'linux' ? undefined : 'private memor
 const CONTEXT_LENGTH = 4096;
 const SEQUENCES = 16;
 /** Tolerance: the heaps of Node and the allocator vary by more than a tenth of these small models. */
-const HEAPS_BYTES = 24e6;
+const HEAPS_BYTES = 12e6;
 
 /** Private memory, as the daemon measures it, after the context was full with the maximum of sequences. */
 async function heldByAFullEngine(path: string): Promise<number> {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "engine/base/heap.h"
 #include "engine/base/mapped_pages.h"
 #include "engine/llama/log_capture.h"
 #include "engine/llama/placement.h"
@@ -156,7 +157,11 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::Load(const LoadOptions& options)
   if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) == nullptr) {
     return Status(StatusCode::kEngineUnavailable, "no CPU module has been loaded");
   }
-  return LoadFile(options, /*no_alloc=*/false);
+  Result<std::unique_ptr<LlamaModel>> model = LoadFile(options, /*no_alloc=*/false);
+  // Not before, because a load takes and frees many large blocks, and a heap is faster at that.
+  MapLargeBlocks();
+  TrimHeaps();
+  return model;
 }
 
 Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadMetadata(const LoadOptions& options) {

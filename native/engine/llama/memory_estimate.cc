@@ -2,16 +2,13 @@
 // and library are built from the same tag, so the declarations match.
 #include "engine/llama/memory_estimate.h"
 
-#ifdef __linux__
-#include <malloc.h>
-#endif
-
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "engine/base/heap.h"
 #include "engine/base/private_bytes.h"
 #include "engine/llama/draft_model.h"
 #include "engine/llama/llama_context_ptr.h"
@@ -242,7 +239,10 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
     if (draft != nullptr) AddDraft(*draft, &estimate);
     if (!options.projector_path.empty()) AddProjector(options, &estimate);
     result.estimates.push_back(std::move(estimate));
-    if (!result.process_bytes) result.process_bytes = PrivateBytes();
+    if (!result.process_bytes) {
+      TrimHeaps();
+      result.process_bytes = PrivateBytes();
+    }
   }
   return result;
 }
@@ -252,11 +252,9 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
 Result<MemoryEstimates> EstimateMemory(const LoadOptions& options,
                                        const std::vector<std::uint32_t>& context_lengths) {
   Result<MemoryEstimates> result = Estimate(options, context_lengths);
-#ifdef __GLIBC__
   // A vocabulary is a hundred thousand small strings. Without this, the allocator would keep their
   // memory for this thread, while the following load runs on another one.
-  malloc_trim(0);
-#endif
+  TrimHeaps();
   return result;
 }
 
