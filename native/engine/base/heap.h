@@ -9,7 +9,7 @@ namespace svc {
 // tenth or more of a small model's memory. Any thread.
 void MapLargeBlocks();
 
-// Gives free pages of all heaps back. Takes milliseconds for each 100 MiB. Any thread.
+// Gives the free pages of all heaps back, for which it visits every free block. Any thread.
 void TrimHeaps();
 
 }  // namespace svc
