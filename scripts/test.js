@@ -26,6 +26,7 @@ const AT_A_TIME = 6;
 const LONGEST = [
   'test/fuzz/doors',
   'test/cli/doctor',
+  'test/cli/two-gpus',
   'test/backends/faults',
   'test/daemon/life',
   'test/daemon/model-names',
