@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { ControlClient } from '../../src/client/control-client.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
 import { assertExit } from '../support/exit.ts';
-import { SOFTWARE_GPU } from '../support/gpu-backends.ts';
+import { COMPILED_MS, SOFTWARE_GPU } from '../support/gpu-backends.ts';
 import type { Home } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
 import { svc } from '../support/svc.ts';
@@ -14,8 +14,6 @@ import { waitFor } from '../support/wait.ts';
 import { examine } from './doctor-record.ts';
 
 const test = svcSuite('doctor with a GPU');
-/** The driver compiles its shaders on the processor: ten seconds on two idle cores, minutes on a slow machine. */
-const COMPILED_MS = 600_000;
 const isRoot = process.getuid?.() === 0;
 
 unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, test)(

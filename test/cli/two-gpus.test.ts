@@ -5,13 +5,11 @@ import * as assert from 'uvu/assert';
 import { PROOF_QUESTIONS } from '../../src/engine/gpu-proof.ts';
 import type { LoadedModel } from '../../src/protocol/records.ts';
 import { assertExit } from '../support/exit.ts';
-import { SOFTWARE_GPU } from '../support/gpu-backends.ts';
+import { COMPILED_MS, SOFTWARE_GPU } from '../support/gpu-backends.ts';
 import { unless } from '../support/skip.ts';
 import { svc } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 
-/** The driver compiles its shaders on the processor: ten seconds on two idle cores, minutes on a slow machine. */
-const COMPILED_MS = 600_000;
 const [QUESTION = ''] = PROOF_QUESTIONS;
 
 /** By name: the settings of a model, and the devices that have a part of it. */
@@ -34,7 +32,7 @@ unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, te
     const models = [...settings, ['absent', { main_gpu: 'Vulkan2' }] as const];
     const config = { models: Object.fromEntries(models.map(([name, model]) => [name, { from: 'builtin', ...model }])) };
     mkdirSync(join(home.dir, 'config'), { recursive: true });
-    writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify(config), { mode: 0o600 });
+    writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify(config));
     assertExit(await run('start', '--timeout', '10m'), 0);
 
     const answers = new Map<string, string>();

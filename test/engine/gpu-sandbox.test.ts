@@ -6,14 +6,11 @@ import * as assert from 'uvu/assert';
 import { encodeFrame, FrameDecoder, FROM_ENGINE } from '../../src/engine/frames.ts';
 import type { FromEngine } from '../../src/engine/messages.ts';
 import { spawnEngine } from '../../src/engine/spawn.ts';
-import { SOFTWARE_GPU } from '../support/gpu-backends.ts';
+import { COMPILED_MS, SOFTWARE_GPU } from '../support/gpu-backends.ts';
 import { makeHome } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { unless } from '../support/skip.ts';
 import { waitFor } from '../support/wait.ts';
-
-/** Compiling the first shaders takes a software driver 20 s of CPU time. */
-const COMPILED_MS = 600_000;
 
 unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, test)(
   'a model on a GPU answers in the sandbox, and its compiled shaders are kept',

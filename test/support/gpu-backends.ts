@@ -49,3 +49,6 @@ export const SOFTWARE_GPU: Readonly<Record<string, string>> | null =
   existsSync(MODULE) && existsSync(LAVAPIPE)
     ? { GGML_BACKEND_PATH: MODULE, GGML_VK_VISIBLE_DEVICES: '0', VK_ICD_FILENAMES: LAVAPIPE }
     : null;
+
+/** The driver compiles its shaders on the processor: ten seconds on two idle cores, minutes on a slow machine. */
+export const COMPILED_MS = 600_000;
