@@ -219,7 +219,13 @@ export class Scene {
     const stop = await this.svc('stop', '--force');
     if (stop.code !== 0) left.push(`svc stop --force: exit ${String(stop.code)}: ${stop.stderr}`);
     await load?.stop();
-    for (const cleanup of this.#cleanups) await cleanup();
+    for (const cleanup of this.#cleanups) {
+      try {
+        await cleanup();
+      } catch (error) {
+        left.push((error as Error).message);
+      }
+    }
     const deadline = performance.now() + GRACE_MS;
     for (;;) {
       const alive = await processesWith('SVC_HOME', this.home.dir);

@@ -23,9 +23,7 @@ import { spawnSvc, svc, type SvcResult } from '../support/svc.ts';
 const MOST_VERSIONS = 4;
 
 const homes = new BadHomes();
-test.after(() => {
-  homes.remove();
-});
+test.after(() => homes.remove());
 
 let versionTicks = 0;
 test.before(async () => {

@@ -1,5 +1,5 @@
 /** Readiness changes within a second of a fault, and changes back when the fault is repaired. */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -11,6 +11,7 @@ import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suit
 import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
 import { enginePid, hold, type Held } from '../support/hold.ts';
 import { modelPath } from '../support/native-engine.ts';
+import { mountMemoryDisk, unmount } from '../support/memory-disk.ts';
 import { startStopwatch } from '../support/stopwatch.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -105,12 +106,12 @@ test('a full disk: the daemon reports it, keeps answering, and recovers', async 
   const state = join(context.home.dir, 'state');
   mkdirSync(state);
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=200m', 'tmpfs', state], { stdio: 'pipe' });
+    mountMemoryDisk(state, 'size=200m');
   } catch {
     console.log('skipped: a small file system can be mounted by root alone');
     return;
   }
-  context.cleanups.push(() => execFileSync('umount', [state]));
+  context.cleanups.push(() => unmount(state));
   const daemon = await start(context);
   const filler = join(state, 'filler');
   // The daemon may write between the two.

@@ -1,5 +1,4 @@
 /** Homes that svc cannot use, and each command of svc in them. */
-import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -13,6 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadSpecs } from '../../src/cli/commands.ts';
+import { mountMemoryDisk, remount, unmount } from './memory-disk.ts';
 import { svc, type SvcResult } from './svc.ts';
 
 const SPECS = await loadSpecs();
@@ -111,7 +111,7 @@ export class BadHomes {
     'is read-only': () =>
       this.#mount((home) => {
         mkdirSync(join(home, 'state'));
-        execFileSync('mount', ['-o', 'remount,ro', home], { stdio: 'pipe' });
+        remount(home, 'ro');
       }),
     'has no write permission': () => {
       const home = this.path();
@@ -132,8 +132,8 @@ export class BadHomes {
     return { result, ms: performance.now() - startedAt, ticks: childrenTicks() - before };
   }
 
-  remove(): void {
-    for (const directory of this.#mounted) execFileSync('umount', [directory]);
+  async remove(): Promise<void> {
+    for (const home of this.#mounted) await unmount(home);
     rmSync(this.#scratch, { recursive: true, force: true });
   }
 
@@ -148,7 +148,7 @@ export class BadHomes {
     const home = this.path();
     mkdirSync(home);
     try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', home], { stdio: 'pipe' });
+      mountMemoryDisk(home, 'size=64k');
     } catch {
       return null;
     }

@@ -7,7 +7,7 @@ export interface DaemonContext {
   home: Home;
   running: DaemonProcess[];
   /** Run at the end of the test, after its daemons have exited and before its home is removed. */
-  cleanups: (() => void)[];
+  cleanups: (() => void | Promise<void>)[];
 }
 
 export function daemonSuite<Context extends DaemonContext = DaemonContext>(name: string): Test<Context> {
@@ -22,7 +22,7 @@ export function daemonSuite<Context extends DaemonContext = DaemonContext>(name:
       daemon.kill('SIGKILL');
       await daemon.exit;
     }
-    for (const cleanup of cleanups) cleanup();
+    for (const cleanup of cleanups) await cleanup();
     await home.remove();
   });
   return test;

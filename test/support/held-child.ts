@@ -21,6 +21,15 @@ function parentOf(name: string): number | null {
   }
 }
 
+/**
+ * Whether a process runs a program of its own. Between fork and exec it is a copy of its parent, which waits for the
+ * exec: stopping such a child would stop its parent too.
+ */
+function hasProgram(pid: number, parent: number): boolean {
+  const [own, copied] = [pid, parent].map((each) => readFileSync(`/proc/${each}/cmdline`, 'latin1'));
+  return own !== '' && own !== copied;
+}
+
 /** Resolves with the pid of the next child of `pid`, stopped. `skip`: number of children before it that go on. */
 export async function holdNextChild(pid: number, { skip = 0 } = {}): Promise<number> {
   const known = new Set(childrenOf(pid));
@@ -29,7 +38,7 @@ export async function holdNextChild(pid: number, { skip = 0 } = {}): Promise<num
     'a child process',
     () => {
       for (const child of childrenOf(pid)) {
-        if (known.has(child)) continue;
+        if (known.has(child) || !hasProgram(child, pid)) continue;
         known.add(child);
         if (left-- > 0) continue;
         process.kill(child, 'SIGSTOP');
