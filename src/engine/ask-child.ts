@@ -2,7 +2,7 @@
 import { SvcError } from '../protocol/errors.ts';
 import { encodeFrame, FrameDecoder, FROM_ENGINE } from './frames.ts';
 import type { FromEngine, ToEngine } from './messages.ts';
-import { describeExit, spawnEngine, type SpawnOptions } from './spawn.ts';
+import { describeExit, spawnEngine, type EngineExit, type SpawnOptions } from './spawn.ts';
 
 export interface Question<Answer> extends SpawnOptions {
   readonly ask: ToEngine;
@@ -25,6 +25,7 @@ export interface Outcome<Answer> {
 }
 
 const STDERR_CHARACTERS = 4096;
+const REASON_CHARACTERS = 500;
 
 /** Resolves when the child is gone. Throws ENGINE_CRASHED if it cannot be started. */
 export async function askChild<Answer>({
@@ -76,7 +77,14 @@ export async function askChild<Answer>({
   const exit = await child.ended;
   clearTimeout(timer);
   signal?.removeEventListener('abort', onAbort);
-  return { answer, end: end ?? describeExit(exit), isLate, stderr };
+  return { answer, end: end ?? withReason(exit, stderr), isLate, stderr };
+}
+
+/** An abort's reason is the last line on stderr. */
+function withReason(exit: EngineExit, stderr: string): string {
+  const reason = exit.signal === 'SIGABRT' ? (stderr.trimEnd().split('\n').at(-1) ?? '') : '';
+  const end = describeExit(exit);
+  return reason === '' ? end : `${end} (${reason.replace(/\p{C}/gu, ' ').slice(0, REASON_CHARACTERS)})`;
 }
 
 /**

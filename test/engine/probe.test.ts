@@ -54,6 +54,16 @@ test('a driver that crashes the child is named, together with the results before
   assert.is(probe.cpuFeatures, 'CPU');
 });
 
+test('an abort is told with its reason, the last line on stderr', async () => {
+  const probe = await probeOf(
+    `tell('running a kernel on CUDA0'); process.stderr.write('starting\\nno \\u001b[1mimage\\n', () => process.kill(process.pid, 'SIGABRT'));`,
+  );
+  assert.is(
+    probe.error?.message,
+    'the engine process was ended by SIGABRT (no  [1mimage) while running a kernel on CUDA0',
+  );
+});
+
 test('a driver that hangs leads to a result too', async () => {
   const probe = await probeOf(`tell('looking for compute devices'); setInterval(() => {}, 1000);`, 1500);
   assert.is(probe.error?.message, 'the engine process gave no answer for 1.5 s while looking for compute devices');

@@ -2,12 +2,18 @@
 // lines to the sink. libllama-common has a logger of its own, with a thread and stderr. It is kept
 // silent, because its lines on templates and grammars quote prompts, and its errors are thrown as
 // exceptions anyway.
+//
+// The sink passes lines on later, so an abort loses the last ones, with the reason. Aborted() writes
+// them to stderr.
+#include <array>
+#include <cstdio>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "engine/llama/devices.h"
 #include "engine/llama/log_capture.h"
+#include "ggml.h"
 #include "llama.h"
 #include "log.h"
 #include "mtmd.h"
@@ -15,11 +21,17 @@
 namespace svc {
 namespace {
 
+// CUDA's backend explains an abort in this many lines.
+constexpr std::size_t kErrorsKept = 3;
+
 struct Sink {
   std::mutex mutex;
   LogSink call;
   std::string line;  // incomplete line
   ggml_log_level level = GGML_LOG_LEVEL_INFO;
+  // The newest error lines, a ring; the oldest is at `errors % kErrorsKept`.
+  std::array<std::string, kErrorsKept> newest_errors;
+  std::size_t errors = 0;
 };
 
 // Never destroyed: libraries may log while the process exits.
@@ -41,6 +53,29 @@ const char* LevelName(ggml_log_level level) {
   }
 }
 
+void SendLine(Sink& sink) {
+  if (sink.level == GGML_LOG_LEVEL_ERROR) {
+    sink.newest_errors[sink.errors % kErrorsKept] = sink.line;
+    ++sink.errors;
+  }
+  sink.call(LevelName(sink.level), sink.line.c_str());
+  sink.line.clear();
+}
+
+// ggml calls this on the thread that aborts, just before it ends the process.
+void Aborted(const char* message) {
+  std::string text;
+  Sink& sink = TheSink();
+  // Not waited for: the sink itself may have aborted.
+  if (const std::unique_lock lock(sink.mutex, std::try_to_lock); lock) {
+    for (std::size_t i = 0; i < kErrorsKept; ++i) {
+      const std::string& error = sink.newest_errors[(sink.errors + i) % kErrorsKept];
+      if (!error.empty()) text += error + "; ";
+    }
+  }
+  (void)std::fprintf(stderr, "%s%s\n", text.c_str(), message);
+}
+
 void Receive(ggml_log_level level, const char* text, void* /*user*/) {
   if (level == GGML_LOG_LEVEL_ERROR) CaptureError(text);
   if (level != GGML_LOG_LEVEL_CONT && DemotesErrors()) level = GGML_LOG_LEVEL_DEBUG;
@@ -52,8 +87,7 @@ void Receive(ggml_log_level level, const char* text, void* /*user*/) {
     if (*text != '\n') {
       sink.line += *text;
     } else if (!sink.line.empty()) {
-      sink.call(LevelName(sink.level), sink.line.c_str());
-      sink.line.clear();
+      SendLine(sink);
     }
   }
 }
@@ -70,6 +104,7 @@ void SetLogSink(LogSink sink) {
   static std::once_flag once;
   std::call_once(once, [] {
     llama_log_set(Receive, nullptr);
+    ggml_set_abort_callback(Aborted);
     mtmd_log_set(Receive, nullptr);
     common_log_set_verbosity_thold(-1);
   });

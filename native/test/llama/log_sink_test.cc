@@ -1,5 +1,8 @@
 // The sink of all log lines: libllama sends them cut anywhere, and from any thread.
 #include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
 #include <mutex>
 #include <random>
 #include <string>
@@ -7,7 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "child_process.h"
 #include "engine/llama/devices.h"
+#include "folder.h"
+#include "ggml.h"
 #include "log_lines.h"
 #include "models.h"
 #include "mtmd.h"
@@ -128,6 +134,26 @@ TEST(LibmtmdSendsItsLinesToo) {
     (void)mtmd_get_memory_usage((test::TinyModels()[0]).c_str(), params);
   });
   EXPECT(!lines.empty());
+}
+
+TEST(AnAbortTellsTheErrorsBeforeIt) {
+  const test::Folder folder;
+  const std::string path = folder.path() / "stderr";
+  const std::string end = test::EndOfChild([&] {
+    EXPECT(std::freopen(path.c_str(), "w", stderr) != nullptr);
+    std::setvbuf(stderr, nullptr, _IONBF, 0);  // as it was
+    SetLogSink([](const char*, const char*) {});
+    for (const char* line : {"too old", "CUDA error: none", "  in a function", "  a call"}) {
+      Log(GGML_LOG_LEVEL_ERROR, std::string(line) + "\n");
+    }
+    Log(GGML_LOG_LEVEL_INFO, "no error\n");
+    ggml_abort("file.cu", 108, "CUDA error");
+  });
+  EXPECT_EQ(end, "signal " + std::to_string(SIGABRT));
+  std::string told;
+  std::ifstream stream(path);
+  std::getline(stream, told);
+  EXPECT_EQ(told, "CUDA error: none;   in a function;   a call; file.cu:108: CUDA error");
 }
 
 }  // namespace
