@@ -10,6 +10,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
+import { codeIn } from './steps/fatbin.js';
 import { integrityOf } from './steps/pack.js';
 import { root } from './steps/root.js';
 import { main, run, StepError } from './steps/run.js';
@@ -22,6 +23,8 @@ const BACKENDS = [
   { package: 'linux-x64-cuda-ext', kind: 'cuda', cuda: 12, file: 'bins/linux-x64-cuda/fallback/libggml-cuda.so' },
   { package: 'linux-x64-vulkan', kind: 'vulkan', cuda: null, file: 'bins/linux-x64-vulkan/libggml-vulkan.so' },
 ];
+/** First driver that compiles each version of PTX: that of the version of CUDA in which it was new. */
+const COMPILING_DRIVER = { 8.4: 550, 9.1: 590 };
 const TARGET = join(root, 'src', 'engine', 'gpu', 'packages.ts');
 
 await main(async () => {
@@ -42,7 +45,8 @@ await main(async () => {
       if (library === undefined) throw new StepError(`${name}: ${file} is missing`);
       const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
       const sizes = { size_bytes: bytes.length, library_bytes: library.length };
-      records.push({ name, version, platform: 'linux-x64', kind, cuda, file, integrity, digest, ...sizes });
+      const kernels = cuda === null ? null : kernelsOf(name, library);
+      records.push({ name, version, platform: 'linux-x64', kind, cuda, file, kernels, integrity, digest, ...sizes });
     }
     const options = { ...(await resolveConfig(TARGET)), parser: 'typescript' };
     await writeFile(TARGET, await format(textOf(records), options));
@@ -51,10 +55,29 @@ await main(async () => {
   }
 });
 
+function kernelsOf(name, library) {
+  const { machine, ptx } = codeIn(library);
+  const driver = COMPILING_DRIVER[ptx.version];
+  if (machine.length === 0 || driver === undefined) {
+    throw new StepError(`${name}: which driver compiles PTX ${ptx.version}? Add it to COMPILING_DRIVER`);
+  }
+  return { machine, compiled_from: ptx.capabilities[0], compiling_driver: driver };
+}
+
 function textOf(records) {
   return `/** Made by scripts/gpu-packages.js: the npm packages of GPU backends that fit this version of libllama. */
 
 export type BackendKind = 'cuda' | 'vulkan';
+
+/** The GPUs for which CUDA's backend has kernels, by ten times their compute capability. */
+export interface Kernels {
+  /** With machine code. It runs on later minor versions, too: that for 86 on 89, but not on 90. */
+  readonly machine: readonly number[];
+  /** From this one on the driver compiles them when they are first used. */
+  readonly compiled_from: number;
+  /** First driver that can. */
+  readonly compiling_driver: number;
+}
 
 export interface BackendPackage {
   readonly name: string;
@@ -66,6 +89,8 @@ export interface BackendPackage {
   readonly cuda: 12 | 13 | null;
   /** Path of the backend in the package. */
   readonly file: string;
+  /** null: the driver always compiles them. */
+  readonly kernels: Kernels | null;
   /** Digest of the tarball as npm writes it (SHA-512). */
   readonly integrity: string;
   /** SHA-256 of the tarball: \`sha256:\` and 64 hexadecimal digits. */

@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import { chooseBackend, type BackendChoice } from '../../src/engine/gpu/choose.ts';
 import { findLibrary } from '../../src/engine/gpu/libraries.ts';
 import { BACKEND_PACKAGES, type BackendKind } from '../../src/engine/gpu/packages.ts';
+import { computeCapability } from '../../src/engine/gpu/nvidia-chips.ts';
 import { familyOf } from '../../src/engine/gpu/preparation.ts';
 import { cudaLibraries, surveyGpu } from '../../src/engine/gpu/survey.ts';
 import { vulkanDrivers } from '../../src/engine/gpu/vulkan-drivers.ts';
@@ -28,10 +29,12 @@ function elf(machine: number = MACHINES[process.arch as keyof typeof MACHINES]):
   return header;
 }
 
-const IDS = { NVIDIA: ['0x10de', '0x2335'], AMD: ['0x1002', '0x744c'], Intel: ['0x8086', '0x56a0'] } as const;
+const IDS = { NVIDIA: ['0x10de', '0x2684'], AMD: ['0x1002', '0x744c'], Intel: ['0x8086', '0x56a0'] } as const;
 
 interface Card {
   readonly vendor: keyof typeof IDS;
+  /** PCI device id; default: one of the vendor's. */
+  readonly device?: string;
   readonly driver?: string;
   readonly version?: string;
 }
@@ -52,11 +55,11 @@ function make({ cards = [], libraries = [], vulkan = [] }: Machine): string {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), content);
   };
-  for (const [index, { vendor, driver, version }] of cards.entries()) {
+  for (const [index, { vendor, device: own, driver, version }] of cards.entries()) {
     const device = `sys/bus/pci/devices/0000:0${String(index)}:00.0`;
     const [vendorId, deviceId] = IDS[vendor];
     put(`${device}/vendor`, vendorId);
-    put(`${device}/device`, deviceId);
+    put(`${device}/device`, own ?? deviceId);
     put(`${device}/class`, '0x030000');
     if (driver !== undefined) symlinkSync(`../../../bus/pci/drivers/${driver}`, join(root, device, 'driver'));
     if (driver !== undefined && version !== undefined) put(`sys/module/${driver}/version`, version);
@@ -73,7 +76,7 @@ function choose(machine: Machine, wanted?: BackendKind): BackendChoice {
   return chooseBackend(surveyGpu(make(machine)), { wanted, platform: 'linux-x64' });
 }
 
-const H100 = { vendor: 'NVIDIA', driver: 'nvidia', version: '580.65.06' } as const;
+const RTX_4090 = { vendor: 'NVIDIA', driver: 'nvidia', version: '580.65.06' } as const;
 const RADEON = { vendor: 'AMD', driver: 'amdgpu' } as const;
 const [CUDA, LOADER, RADV] = ['libcuda.so.1', 'libvulkan.so.1', 'libvulkan_radeon.so'];
 const NVIDIA_ICD = 'libGLX_nvidia.so.0';
@@ -82,29 +85,89 @@ test('no card, and a card without a kernel driver: none', () => {
   assert.is(choose({}).reason, 'no GPU was found on the PCI bus');
   const { package: found, reason, hint } = choose({ cards: [{ vendor: 'NVIDIA' }], libraries: [LOADER] });
   assert.is(found, null);
-  assert.match(reason, /^the kernel has no driver for NVIDIA 10de:2335 at 0000:00:00\.0$/);
+  assert.match(reason, /^the kernel has no driver for NVIDIA 10de:2684 at 0000:00:00\.0$/);
   assert.match(hint ?? '', /NVIDIA's driver/);
 });
 
 test('NVIDIA with the libraries of CUDA 13 or 12: the CUDA backend for that version', () => {
   for (const cuda of [13, 12] as const) {
-    const { package: found, reason } = choose({ cards: [H100], libraries: [CUDA, ...cudaLibraries(cuda)] });
+    const { package: found, reason } = choose({ cards: [RTX_4090], libraries: [CUDA, ...cudaLibraries(cuda)] });
     assert.equal([found?.kind, found?.cuda], ['cuda', cuda]);
     assert.is(reason, `the driver 580.65.06 and the libraries of CUDA ${String(cuda)} are installed`);
   }
 });
 
+test('a card for which CUDA 13 has no machine code needs a driver that compiles it, or CUDA 12', () => {
+  const libraries = [CUDA, ...cudaLibraries(13)];
+  const both = [...libraries, ...cudaLibraries(12)];
+  const [t4, h200, unknown] = ['0x1eb8', '0x2335', '0x7fff'].map((device) => ({ ...RTX_4090, device }));
+  for (const card of [t4, h200]) {
+    assert.is(choose({ cards: [{ ...card!, version: '590.44.01' }], libraries }).package?.cuda, 13);
+    assert.is(choose({ cards: [card!], libraries: both }).package?.cuda, 12);
+    const alone = choose({ cards: [card!], libraries }, 'cuda');
+    assert.is(alone.package, null);
+    assert.match(
+      alone.reason,
+      /^the backend for CUDA 13 has no machine code for NVIDIA \S+ at \S+, and the driver 580\.65\.06 cannot compile it: 590 can; the libraries of CUDA 12 \(libcudart\.so\.12, /,
+    );
+    assert.match(alone.hint ?? '', /^update the driver to 590 or newer; or install them from NVIDIA's repository/);
+  }
+  assert.is(choose({ cards: [unknown!], libraries }).package?.cuda, 13, 'the proof decides');
+  const together = choose({ cards: [RTX_4090, h200!], libraries: both });
+  assert.is(together.package?.cuda, 12, 'one that suits all cards');
+});
+
+test('a card older than all kernels gets CUDA 12, or Vulkan', () => {
+  const pascal = { ...RTX_4090, device: '0x1b06' };
+  const libraries = [CUDA, LOADER, NVIDIA_ICD, ...cudaLibraries(13)];
+  assert.is(choose({ cards: [pascal], libraries: [...libraries, ...cudaLibraries(12)] }).package?.cuda, 12);
+  const { package: found, reason } = choose({ cards: [pascal], libraries, vulkan: [NVIDIA_ICD] });
+  assert.is(found?.kind, 'vulkan');
+  assert.match(
+    reason,
+    /not CUDA: the backend for CUDA 13 has no machine code for \S+ \S+ at \S+, which is too old for it/,
+  );
+  assert.match(choose({ cards: [pascal], libraries }, 'cuda').hint ?? '', /svc gpu install vulkan/);
+});
+
+test('the chip of a card is known by its PCI device id', () => {
+  const chips = {
+    '0x13c2': 52, // GeForce GTX 970
+    '0x15f8': 60, // Tesla P100
+    '0x1c03': 61, // GeForce GTX 1060
+    '0x1db6': 70, // Tesla V100
+    '0x1e07': 75, // GeForce RTX 2080 Ti
+    '0x1eb8': 75, // Tesla T4
+    '0x2182': 75, // GeForce GTX 1660 Ti
+    '0x20b5': 80, // A100
+    '0x2204': 86, // GeForce RTX 3090
+    '0x2236': 86, // A10
+    '0x2330': 90, // H100
+    '0x2335': 90, // H200
+    '0x2504': 86, // GeForce RTX 3060
+    '0x2684': 89, // GeForce RTX 4090
+    '0x27b8': 89, // L4
+    '0x2882': 89, // GeForce RTX 4060
+    '0x2901': 100, // B200
+    '0x2b85': 120, // GeForce RTX 5090
+    '0x2d04': 120, // GeForce RTX 5060 Ti
+    '0x2f04': 120, // GeForce RTX 5070
+  };
+  for (const [device, capability] of Object.entries(chips)) assert.is(computeCapability(device), capability, device);
+  for (const device of ['', '0x', '0x0001', '0xffff']) assert.is(computeCapability(device), null, device);
+});
+
 test('a driver of NVIDIA that is too old for CUDA 13 gets CUDA 12; an older one none', () => {
   const both = [CUDA, ...cudaLibraries(13), ...cudaLibraries(12)];
-  const old = { ...H100, version: '550.54.14' };
+  const old = { ...RTX_4090, version: '550.54.14' };
   assert.is(choose({ cards: [old], libraries: both }).package?.cuda, 12);
-  const older = choose({ cards: [{ ...H100, version: '470.1' }], libraries: both }, 'cuda');
+  const older = choose({ cards: [{ ...RTX_4090, version: '470.1' }], libraries: both }, 'cuda');
   assert.is(older.package, null);
   assert.is(older.reason, 'the driver 470.1 is too old for CUDA 12, which needs 525');
 });
 
 test('NVIDIA without the libraries of CUDA: Vulkan of its driver, and what CUDA lacks', () => {
-  const machine = { cards: [H100], libraries: [CUDA, LOADER, NVIDIA_ICD], vulkan: [NVIDIA_ICD] };
+  const machine = { cards: [RTX_4090], libraries: [CUDA, LOADER, NVIDIA_ICD], vulkan: [NVIDIA_ICD] };
   const { package: found, reason } = choose(machine);
   assert.is(found?.kind, 'vulkan');
   assert.match(
@@ -117,7 +180,7 @@ test('NVIDIA without the libraries of CUDA: Vulkan of its driver, and what CUDA 
 });
 
 test('NVIDIA without the library of its driver: none, with the reason', () => {
-  const { package: found, reason, hint } = choose({ cards: [H100], libraries: [LOADER] });
+  const { package: found, reason, hint } = choose({ cards: [RTX_4090], libraries: [LOADER] });
   assert.is(found, null);
   assert.match(reason, /libcuda\.so\.1 is not installed/);
   assert.match(hint ?? '', /NVIDIA's driver/);
@@ -136,7 +199,7 @@ test('AMD and Intel: Vulkan if the loader and a driver for the card are there, o
 
 test('several cards: the first backend that some card can use', () => {
   const libraries = [CUDA, LOADER, RADV, ...cudaLibraries(13)];
-  assert.is(choose({ cards: [RADEON, H100], libraries, vulkan: [RADV] }).package?.kind, 'cuda');
+  assert.is(choose({ cards: [RADEON, RTX_4090], libraries, vulkan: [RADV] }).package?.kind, 'cuda');
   const bare = { cards: [{ vendor: 'NVIDIA' } as const, RADEON], libraries: [LOADER, RADV], vulkan: [RADV] };
   assert.is(choose(bare).package?.kind, 'vulkan');
 });

@@ -42,6 +42,7 @@ export function packageOf(bytes: Buffer, file: string): BackendPackage {
     kind: 'vulkan',
     cuda: null,
     file,
+    kernels: null,
     integrity: `sha512-${createHash('sha512').update(bytes).digest('base64')}`,
     digest: `sha256:${createHash('sha256').update(bytes).digest('hex')}`,
     size_bytes: bytes.length,

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { orElse } from '../../protocol/foreign-text.ts';
+import { computeCapability } from './nvidia-chips.ts';
 
 export type Vendor = 'NVIDIA' | 'AMD' | 'Intel';
 
@@ -13,6 +14,8 @@ export interface Gpu {
   readonly driver: string | null;
   /** Version of the driver; drivers of the kernel itself have that of the kernel. null: unknown, or no driver. */
   readonly driverVersion: string | null;
+  /** NVIDIA's compute capability, times ten; null: another vendor, or unknown. */
+  readonly capability: number | null;
 }
 
 /** Display devices of other vendors are server and VM consoles, which cannot compute. */
@@ -31,7 +34,8 @@ export function gpusOnBus(root = '/'): Gpu[] {
     const ids = [read('vendor').slice(2), read('device').slice(2)] as const;
     const driver = orElse(() => basename(readlinkSync(join(bus, address, 'driver'))), null);
     const model = nvidiaModel(root, address) ?? listedModel(root, vendor, ids) ?? `${vendor} ${ids.join(':')}`;
-    return [{ vendor, name: `${model} at ${address}`, driver, driverVersion: versionOf(root, driver) }];
+    const capability = vendor === 'NVIDIA' ? computeCapability(read('device')) : null;
+    return [{ vendor, name: `${model} at ${address}`, driver, driverVersion: versionOf(root, driver), capability }];
   });
 }
 

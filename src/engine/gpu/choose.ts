@@ -1,7 +1,7 @@
 /** Chooses the backend for the GPUs of this machine: CUDA, Vulkan or none, with the reason. */
 import type { Gpu, Vendor } from './cards.ts';
 import { BACKEND_PACKAGES, type BackendKind, type BackendPackage } from './packages.ts';
-import { PREPARATION } from './preparation.ts';
+import { PREPARATION, type Missing } from './preparation.ts';
 import { CUDA_VERSIONS, cudaLibraries, type CudaVersion, type GpuSurvey } from './survey.ts';
 
 export interface BackendChoice {
@@ -57,31 +57,62 @@ export function chooseBackend(
 }
 
 function chooseCuda(survey: GpuSurvey, packages: readonly BackendPackage[]): BackendChoice {
-  const card = survey.gpus.find(({ vendor }) => vendor === 'NVIDIA');
-  const version = card?.driverVersion ?? null;
+  const cards = survey.gpus.filter(({ vendor }) => vendor === 'NVIDIA');
+  const version = cards[0]?.driverVersion ?? null;
   if (!survey.hasCudaDriver) {
-    const { reason, hint } = PREPARATION.cudaDriver(card);
+    const { reason, hint } = PREPARATION.cudaDriver(cards[0]);
     return none(reason, hint);
   }
-  const supported = CUDA_VERSIONS.filter(
-    (cuda) => version === null || Number.parseInt(version, 10) >= LEAST_DRIVER[cuda],
-  );
-  const newest = supported[0];
-  if (newest === undefined) {
+  const supported = CUDA_VERSIONS.filter((cuda) => isAtLeast(version, LEAST_DRIVER[cuda]));
+  if (supported.length === 0) {
     const least = String(LEAST_DRIVER[12]);
     return none(
       `the driver ${version ?? ''} is too old for CUDA 12, which needs ${least}`,
       `update the driver to ${least} or newer`,
     );
   }
-  const usable = supported.find((cuda) => survey.cudaRuntimes.includes(cuda));
-  const found = packages.find((each) => each.kind === 'cuda' && each.cuda === usable);
-  if (usable === undefined || found === undefined) {
-    const { reason, hint } = PREPARATION.cudaRuntime(newest, cudaLibraries(newest));
-    return none(reason, hint);
+  const candidates = supported.flatMap((cuda) =>
+    packages
+      .filter((each) => each.cuda === cuda)
+      .map((each) => ({ cuda, package: each, obstacle: obstacleOf(each, cards) })),
+  );
+  const fitting = candidates.filter(({ obstacle }) => obstacle === undefined);
+  const found = fitting.find(({ cuda }) => survey.cudaRuntimes.includes(cuda));
+  if (found !== undefined) {
+    const driver = version === null ? 'the driver' : `the driver ${version}`;
+    const reason = `${driver} and the libraries of CUDA ${String(found.cuda)} are installed`;
+    return { package: found.package, reason, hint: null };
   }
-  const driver = version === null ? 'the driver' : `the driver ${version}`;
-  return { package: found, reason: `${driver} and the libraries of CUDA ${String(usable)} are installed`, hint: null };
+  const missing = [
+    ...candidates.flatMap(({ obstacle }) => obstacle ?? []),
+    ...fitting.slice(0, 1).map(({ cuda }) => PREPARATION.cudaRuntime(cuda, cudaLibraries(cuda))),
+  ];
+  if (missing.length === 0) return none('no CUDA backend is available for this platform', null);
+  return none(missing.map(({ reason }) => reason).join('; '), missing.map(({ hint }) => hint).join('; or '));
+}
+
+/** Why a card cannot run the kernels of a package. undefined: each card can, or its chip is not known. */
+function obstacleOf({ cuda, kernels }: BackendPackage, cards: readonly Gpu[]): Missing | undefined {
+  for (const { name, capability, driverVersion } of cards) {
+    if (kernels === null || capability === null) continue;
+    const major = Math.floor(capability / 10);
+    if (kernels.machine.some((each) => Math.floor(each / 10) === major && each <= capability)) continue;
+    const backend = `the backend for CUDA ${String(cuda)} has no machine code for ${name}`;
+    if (capability < kernels.compiled_from)
+      return { reason: `${backend}, which is too old for it`, hint: 'use Vulkan: svc gpu install vulkan' };
+    if (isAtLeast(driverVersion, kernels.compiling_driver)) continue;
+    const least = String(kernels.compiling_driver);
+    return {
+      reason: `${backend}, and the driver ${driverVersion ?? ''} cannot compile it: ${least} can`,
+      hint: `update the driver to ${least} or newer`,
+    };
+  }
+  return undefined;
+}
+
+/** True for an unknown version. */
+function isAtLeast(version: string | null, least: number): boolean {
+  return version === null || Number.parseInt(version, 10) >= least;
 }
 
 function chooseVulkan(survey: GpuSurvey, packages: readonly BackendPackage[], isWanted: boolean): BackendChoice {

@@ -2,6 +2,16 @@
 
 export type BackendKind = 'cuda' | 'vulkan';
 
+/** The GPUs for which CUDA's backend has kernels, by ten times their compute capability. */
+export interface Kernels {
+  /** With machine code. It runs on later minor versions, too: that for 86 on 89, but not on 90. */
+  readonly machine: readonly number[];
+  /** From this one on the driver compiles them when they are first used. */
+  readonly compiled_from: number;
+  /** First driver that can. */
+  readonly compiling_driver: number;
+}
+
 export interface BackendPackage {
   readonly name: string;
   readonly version: string;
@@ -12,6 +22,8 @@ export interface BackendPackage {
   readonly cuda: 12 | 13 | null;
   /** Path of the backend in the package. */
   readonly file: string;
+  /** null: the driver always compiles them. */
+  readonly kernels: Kernels | null;
   /** Digest of the tarball as npm writes it (SHA-512). */
   readonly integrity: string;
   /** SHA-256 of the tarball: `sha256:` and 64 hexadecimal digits. */
@@ -29,6 +41,7 @@ export const BACKEND_PACKAGES: readonly BackendPackage[] = [
     kind: 'cuda',
     cuda: 13,
     file: 'bins/linux-x64-cuda/libggml-cuda.so',
+    kernels: { machine: [86, 89, 120, 121], compiled_from: 75, compiling_driver: 590 },
     integrity: 'sha512-8rQCjyNNLZJUFit+YpjwlC4hwkKgOMIkB2wuycKBf8NU2O3ySKbiWZQ8aw9ku2nUTXjSnUIrE6KB88itduTBuA==',
     digest: 'sha256:d6cd3ff39a43b024816952e0bc6452d6711608d26256ff6eb0fe8cf7ff55bb2c',
     size_bytes: 142898030,
@@ -41,6 +54,7 @@ export const BACKEND_PACKAGES: readonly BackendPackage[] = [
     kind: 'cuda',
     cuda: 12,
     file: 'bins/linux-x64-cuda/fallback/libggml-cuda.so',
+    kernels: { machine: [86], compiled_from: 50, compiling_driver: 550 },
     integrity: 'sha512-4e5ajkiM2aR2WAdB/N/ACk4weEhHvOAIrzxZPsIX0xDFW5+6hhShuy1/vs88SK9NGdgAco9IyE28eYS0H1efpA==',
     digest: 'sha256:1c4817215f51d0ebea37ea684a409a418e62cfb19fcbb5b6e0300e50c6ee9bee',
     size_bytes: 176664119,
@@ -53,6 +67,7 @@ export const BACKEND_PACKAGES: readonly BackendPackage[] = [
     kind: 'vulkan',
     cuda: null,
     file: 'bins/linux-x64-vulkan/libggml-vulkan.so',
+    kernels: null,
     integrity: 'sha512-bBxqU+JOcBu1nb5Qj2zcMci+JByT1E8EajHvYodyNfVIPkEhXh+/HMwR1/BT7xP08YK0hks+kM8fglER0P8JEg==',
     digest: 'sha256:e10577190fc4bd1649d3b655588e5c7a85fc6b6dbf7136fee596cbe9e25521e7',
     size_bytes: 24311427,

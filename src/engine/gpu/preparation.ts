@@ -57,6 +57,9 @@ function install(what: string, packages: Readonly<Record<Family, string>>): stri
   return here === undefined ? `install ${what}` : `install ${what}: ${COMMANDS[here]} ${packages[here]}`;
 }
 
+/** In the names of NVIDIA's packages. */
+const CUDA_RELEASE: Readonly<Record<CudaVersion, string>> = { 13: '13-0', 12: '12-4' };
+
 const NVIDIA_DRIVER = "install NVIDIA's driver: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide";
 
 export const PREPARATION = {
@@ -71,7 +74,7 @@ export const PREPARATION = {
   },
   cudaRuntime(version: CudaVersion, libraries: readonly string[]): Missing {
     const here = family();
-    const packages = `cuda-cudart-${String(version)}-0 libcublas-${String(version)}-0`;
+    const packages = `cuda-cudart-${CUDA_RELEASE[version]} libcublas-${CUDA_RELEASE[version]}`;
     const command = here === 'debian' || here === 'fedora' ? `: ${COMMANDS[here]} ${packages}` : '';
     return {
       reason: `the libraries of CUDA ${String(version)} (${libraries.join(', ')}) are not installed`,

@@ -1,0 +1,5 @@
+/** As fatbin.js. */
+export function codeIn(library: Buffer): {
+  machine: number[];
+  ptx: { version: string; capabilities: number[] };
+};
