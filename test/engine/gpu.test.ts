@@ -35,8 +35,20 @@ test('GPUs are found on the bus, with and without a driver; a display-only devic
   plug(root, '0000:01:00.0', { vendor: '0x10de', device: '0x2335', class: '0x030200' });
   plug(root, '0000:02:00.0', { vendor: '0x1002', device: '0x744c', class: '0x030000' }, 'amdgpu');
   put(root, { 'proc/sys/kernel/osrelease': '6.12.1' });
-  const bare = { vendor: 'NVIDIA', name: 'NVIDIA 10de:2335 at 0000:01:00.0', driver: null, driverVersion: null };
-  const amd = { vendor: 'AMD', name: 'AMD 1002:744c at 0000:02:00.0', driver: 'amdgpu', driverVersion: 'Linux 6.12.1' };
+  const bare = {
+    vendor: 'NVIDIA',
+    name: 'NVIDIA 10de:2335 at 0000:01:00.0',
+    driver: null,
+    driverVersion: null,
+    capability: 90,
+  };
+  const amd = {
+    vendor: 'AMD',
+    name: 'AMD 1002:744c at 0000:02:00.0',
+    driver: 'amdgpu',
+    driverVersion: 'Linux 6.12.1',
+    capability: null,
+  };
   assert.equal(gpusOnBus(root), [bare, amd]);
   assert.equal(gpusOnBus(join(scratch, 'none')), []);
 });

@@ -3,8 +3,8 @@
 // silent, because its lines on templates and grammars quote prompts, and its errors are thrown as
 // exceptions anyway.
 //
-// The sink passes lines on later, so an abort loses the last ones, with the reason. Aborted() writes
-// them to stderr.
+// The sink passes lines on later, so an abort loses the last ones, with the reason. Aborted()
+// writes them to stderr.
 #include <array>
 #include <cstdio>
 #include <mutex>
