@@ -6,6 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readdirSync, readFileSync } from 'node:fs';
 import { ControlClient } from '../../src/client/control-client.ts';
+import { processesWith } from '../../scripts/steps/processes.js';
 import { childEnvironment } from '../../src/process/environment.ts';
 import type { GenerateRequest } from '../../src/protocol/generate.ts';
 import { assertExit } from '../support/exit.ts';
@@ -183,6 +184,24 @@ atKeyboard('on a terminal: Ctrl-C stops the answer but not the chat, Ctrl-D leav
   await chat.shows('Count the sheep');
   chat.type(KEYS.ctrlC);
   await chat.shows(/>>> $/);
+  chat.type(KEYS.ctrlD);
+  assert.is(await chat.end(), 0);
+});
+
+atKeyboard('on a terminal: the signal does what the key Ctrl-C does', async ({ home, terminal, client }) => {
+  const chat = terminal('-m', LONG, '--temperature', '0');
+  await chat.shows(/chatting with .*tiny-gemma[^]*>>> $/);
+  const running = await processesWith('SVC_HOME', home.dir);
+  const { pid } = running.find(({ command }) => command.startsWith('svc chat'))!;
+  chat.type(`Count the sheep${KEYS.enter}`);
+  await chat.shows(/sheep\n[^]*\S{3}/);
+  const held = await holdEngines(client);
+  process.kill(pid, 'SIGINT');
+  await chat.shows(/\n>>> $/);
+  held.release();
+  chat.clear();
+  process.kill(pid, 'SIGINT');
+  await chat.shows('Ctrl-D or /exit leaves');
   chat.type(KEYS.ctrlD);
   assert.is(await chat.end(), 0);
 });

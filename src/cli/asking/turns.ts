@@ -94,10 +94,12 @@ class TerminalLines implements Lines {
     this.#editor.on('line', (line) => {
       this.#take(line);
     });
-    this.#editor.on('SIGINT', () => {
-      this.#interrupt();
-    });
+    const interrupt = (): void => this.#interrupt();
+    this.#editor.on('SIGINT', interrupt);
+    // A console of Windows may send the signal instead of the key.
+    process.on('SIGINT', interrupt);
     this.#editor.once('close', () => {
+      process.off('SIGINT', interrupt);
       this.#isClosed = true;
       this.#output.isMuted = false;
       this.#output.write(PASTE_MARKS.off);
