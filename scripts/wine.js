@@ -13,13 +13,16 @@ import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { makeForTrials } from './steps/for-trials.js';
 import { installFor } from './steps/install-for.js';
+import { inRoot } from './steps/root.js';
 import { writeRun } from './steps/platforms-page.js';
 import { main, say, seconds, StepError } from './steps/run.js';
 import { isInstalled } from './steps/tools.js';
 import { Trials } from './steps/trials.js';
+import { onTerminal } from './steps/wine-terminal.js';
 import { endWindows, makeWindows, programsWith, waitForProgram, windowsPath } from './steps/wine.js';
 
 const PLATFORM = 'win32-x64';
+const SLOW_MODEL = inRoot('build', 'models', 'tiny-llama.gguf');
 /** For an engine to end after its daemon, and the daemon after `svc stop`. */
 const END_MS = 20_000;
 /** Tests of the engine: files, threads, grammars, kernels in ggml's modules, and whole answers of models. */
@@ -55,11 +58,13 @@ await main(async () => {
   const home = await mkdtemp(join(tmpdir(), 'svc-wine-'));
   const windows = await makeWindows(home);
   const addresses = { SVC_HTTP_ADDR: '127.0.0.1:0', SVC_GRPC_ADDR: '127.0.0.1:0' };
-  const trials = new Trials(home, { ...windows, ...addresses, SVC_HOME: 'C:\\svc' });
+  const env = { ...windows, ...addresses, SVC_HOME: 'C:\\svc' };
+  const trials = new Trials(home, env);
   try {
     for (const name of TESTS) await trials.run(name, ['wine', join(bin, `${name}.exe`)]);
     const program = join(await installFor(PLATFORM, home, tarballs), 'bin', 'svc.js');
     await trySvc(trials, basename(home), ['wine', node, windowsPath(program)]);
+    await tryCtrlC(trials, { env, cwd: home }, ['wine', node, windowsPath(program)]);
     await tryExecutable(trials, executable);
     const total = seconds(startedAt);
     say(`${trials.results.length} programs under Wine in ${total} s`);
@@ -118,6 +123,29 @@ async function tryService(trials, mark, svc) {
   // It starts the daemon again after a crash only.
   await ended;
   await svc(['service', 'uninstall'], /removed/);
+}
+
+/** With a model whose answers take long. */
+async function tryCtrlC(trials, place, command) {
+  const model = ['-m', 'slow', '--max-tokens', '8000'];
+  const words = /(\S+\s+){12}/;
+  const press = async (name, args, steps, expected, code) =>
+    await trials.check(name, async () => {
+      const { code: ended, text } = await onTerminal([...command, ...args], place, steps);
+      return { text, problem: ended !== code ? `exit ${ended}` : expected.test(text) ? null : 'unexpected output' };
+    });
+  await press('Ctrl-C ends svc serve', ['serve'], [[/to=READY/, 'Ctrl-C']], /reason=SIGINT/, 0);
+  await trials.run('svc model add', [...command, 'model', 'add', windowsPath(SLOW_MODEL), '--name', 'slow']);
+  await trials.run('svc start', [...command, 'start']);
+  await press('Ctrl-C cancels svc run', ['run', ...model, 'Hello'], [[words, 'Ctrl-C']], /svc: cancelled/, 130);
+  const chat = [
+    [/>>>/, 'Hello'],
+    [words, 'Ctrl-C'],
+    [/>>>/, '/exit'],
+  ];
+  await press('Ctrl-C stops an answer of svc chat, and not the chat', ['chat', ...model], chat, /\/exit/, 0);
+  await trials.run('the daemon has stayed', [...command, 'status'], { expected: /READY/ });
+  await trials.run('svc stop', [...command, 'stop']);
 }
 
 async function tryExecutable(trials, executable) {

@@ -24,7 +24,7 @@ const TEXT = {
   'win32-x64': {
     built: "`npm run packages -- win32-x64` with Debian's MinGW-w64, libllama from source",
     run: '`node scripts/wine.js`, under Wine',
-    not: "Windows itself; the Task Scheduler, PowerShell, Ctrl-C; GPUs; speed; the daemon's end-to-end tests",
+    not: "Windows itself; the Task Scheduler, PowerShell; GPUs; speed; the daemon's end-to-end tests",
   },
   'darwin-arm64': {
     built: '`.github/workflows/release.yml`, with Metal; never built as a package',
