@@ -1,12 +1,12 @@
 /** Starting, querying and stopping the daemon from the CLI. */
 import { createServer } from 'node:net';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { DoctorRecord } from '../../src/protocol/doctor.ts';
 import type { HealthRecord, ModelRecord, StatusRecord } from '../../src/protocol/records.ts';
 import { assertExit } from '../support/exit.ts';
+import { configure } from '../support/home.ts';
 import { spawnSvc, svc, type SvcResult } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 import { waitFor } from '../support/wait.ts';
@@ -121,8 +121,7 @@ test('two concurrent starts both succeed and leave one daemon', async ({ run }) 
 });
 
 test('a daemon that exits during startup is reported at once, with its last log lines', async ({ run, home }) => {
-  mkdirSync(join(home.dir, 'config'));
-  writeFileSync(join(home.dir, 'config', 'config.json'), '{ "htp": {} }');
+  configure(home, '{ "htp": {} }');
   const startedAt = performance.now();
   const result = await run('start', '--timeout', '150s');
   assertExit(result, 1);

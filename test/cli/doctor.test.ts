@@ -12,7 +12,6 @@ import {
   renameSync,
   statSync,
   utimesSync,
-  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
@@ -34,7 +33,7 @@ import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
 import { assertExit } from '../support/exit.ts';
 import { buildBackend } from '../support/gpu-backends.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, type Home, makeHome } from '../support/home.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
 import { examine, isBad, parsed } from './doctor-record.ts';
 import { read, root } from '../architecture/source-files.ts';
@@ -94,8 +93,7 @@ test('a healthy machine: a CPU kernel runs, its variant is named, the default mo
 });
 
 test('an invalid line in the config, which leaves the environment', async ({ home, turned, check }) => {
-  mkdirSync(join(home.dir, 'config'));
-  writeFileSync(join(home.dir, 'config', 'config.json'), '{\n  "http": {},\n  "engin": {}\n}\n');
+  configure(home, '{\n  "http": {},\n  "engin": {}\n}\n');
   await withListener(async (address) => {
     assert.equal(await turned({ SVC_HTTP_ADDR: address }), ['config', 'http']);
     assert.is(check('http').value, address);

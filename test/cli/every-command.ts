@@ -2,14 +2,14 @@
  * One call of every command about a real daemon, with models, keys, providers and conversations: for tests over all
  * commands. The commands are those of the program, so that a new one is included.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { loadSpecs } from '../../src/cli/commands.ts';
 import { FakeHub } from '../models/pull/fake-hub.ts';
 import { modelOf } from '../models/pull/pull-support.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 
@@ -78,17 +78,13 @@ export async function makeWorld(names: readonly string[]): Promise<World> {
     HF_ENDPOINT: hub.endpoint,
     NO_COLOR: undefined,
   };
-  mkdirSync(join(dir, 'config'), { mode: 0o700 });
-  writeFileSync(
-    join(dir, 'config', 'config.json'),
-    JSON.stringify({
-      history: { enabled: true },
-      models: { talker: { from: 'builtin', system: 'いつも日本語で答えてください。🎉 '.repeat(12) } },
-      providers: {
-        closed: { base_url: ['http://127.0.0.1:9/v1', 'http://127.0.0.1:10/v1'], default_model: LONG_NAME },
-      },
-    }),
-  );
+  configure(home, {
+    history: { enabled: true },
+    models: { talker: { from: 'builtin', system: 'いつも日本語で答えてください。🎉 '.repeat(12) } },
+    providers: {
+      closed: { base_url: ['http://127.0.0.1:9/v1', 'http://127.0.0.1:10/v1'], default_model: LONG_NAME },
+    },
+  });
   const run = async (...args: string[]): Promise<string> => {
     const result = await svc(args, { home });
     assert.is(result.code, 0, `svc ${args.join(' ')}: ${result.stderr}`);

@@ -1,8 +1,6 @@
 /** What svc says of a mistake: one message, and one thing to do. */
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { loadSpecs } from '../../src/cli/commands.ts';
 import { help } from '../../src/cli/help.ts';
@@ -10,19 +8,11 @@ import type { Topic } from '../../src/cli/parse.ts';
 import { settingNames } from '../../src/config/settings.ts';
 import { holderOfPort } from '../../src/process/port-holder.ts';
 import { assertExit } from '../support/exit.ts';
-import type { Home } from '../support/home.ts';
+import { configure } from '../support/home.ts';
 import { svc } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 
 const test = svcSuite('messages');
-
-function writeConfig({ dir }: Home, text: string): string {
-  const folder = join(dir, 'config');
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const file = join(folder, 'config.json');
-  writeFileSync(file, text);
-  return file;
-}
 
 test('a port that is taken: one message, with the program that has it and a command', async ({ home }) => {
   const other = createServer().listen(0, '127.0.0.1');
@@ -49,17 +39,17 @@ test('a port that is taken: one message, with the program that has it and a comm
 });
 
 test('config validate: one message for one mistake, with the key that was probably meant', async ({ home, run }) => {
-  const file = writeConfig(home, '{"http": {"port": 1},\n "log" {"level": "info"}, "grpc" {}');
+  const file = configure(home, '{"http": {"port": 1},\n "log" {"level": "info"}, "grpc" {}');
   const broken = await run('config', 'validate');
   assertExit(broken, 78);
   assert.is(broken.stdout, `${file}:2:8: not valid JSON: colon expected\n`);
-  writeConfig(home, '{"http": {"prot": 1}}');
+  configure(home, '{"http": {"prot": 1}}');
   const mistyped = await run('config', 'validate');
   assert.is(mistyped.stdout, `${file}:1:11: unknown key "http.prot"; did you mean "http.port"?\n`);
   assert.match((await run('config', 'show')).stderr, `hint: did you mean "http.port"? edit ${file}\n`);
   const { problems } = JSON.parse((await run('config', 'validate', '--json')).stdout) as { problems: unknown[] };
   assert.equal(problems, [{ line: 1, column: 11, message: 'unknown key "http.prot"', likely: 'http.port' }]);
-  writeConfig(home, '{"nonsense": 1}');
+  configure(home, '{"nonsense": 1}');
   assert.is((await run('config', 'validate')).stdout, `${file}:1:2: unknown key "nonsense"\n`);
 });
 
@@ -109,7 +99,7 @@ test('provider test without a key: what is missing, and the hint that mends it',
 });
 
 test('a daemon that cannot serve: start says why, that it keeps running, and what to do', async ({ home, run }) => {
-  writeConfig(home, '{"models": {"memory_budget_bytes": 1048576}}');
+  configure(home, '{"models": {"memory_budget_bytes": 1048576}}');
   const { code, stderr } = await run('start', '--timeout', '150s');
   assert.is(code, 1);
   assert.match(

@@ -7,7 +7,7 @@ import type { DoctorRecord } from '../../src/protocol/doctor.ts';
 import type { ModelMemory, ModelRecord, StatusRecord, VersionRecord } from '../../src/protocol/records.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { assertExit } from '../support/exit.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, type Home, makeHome } from '../support/home.ts';
 import { svc, type SvcOptions, type SvcResult } from '../support/svc.ts';
 
 interface Context {
@@ -174,8 +174,7 @@ test('models and providers are read from the store', async ({ run, home }) => {
 });
 
 test('an invalid config is reported with its line, exit 78', async ({ run, home }) => {
-  mkdirSync(join(home.dir, 'config'));
-  writeFileSync(join(home.dir, 'config', 'config.json'), '{\n  "htp": {}\n}\n');
+  configure(home, '{\n  "htp": {}\n}\n');
   const result = await run('model', 'list', '--json');
   assertExit(result, 78);
   assert.match(errorOf(result).message, /config\.json:2:3: unknown key "htp"/);
@@ -203,8 +202,7 @@ test('doctor runs a kernel and the default model without a daemon', async ({ run
 });
 
 test('doctor reports what is broken and continues', async ({ home, with: runWith }) => {
-  mkdirSync(join(home.dir, 'config'));
-  writeFileSync(join(home.dir, 'config', 'config.json'), '{ "http": { "port": "x" } }');
+  configure(home, '{ "http": { "port": "x" } }');
   const result = await runWith({ env: { SVC_ADDON: join(home.dir, 'none.node') } }, 'doctor', '--json');
   const { ok, checks } = JSON.parse(result.stdout) as DoctorRecord;
   assertExit(result, 1);

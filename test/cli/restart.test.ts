@@ -10,6 +10,7 @@ import type { StatusRecord } from '../../src/protocol/records.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { assertExit } from '../support/exit.ts';
 import { spawnDaemon } from '../support/daemon.ts';
+import { configure } from '../support/home.ts';
 import type { Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { openAiAt } from '../support/openai.ts';
@@ -171,9 +172,8 @@ test('an invalid config is refused while the old daemon serves; a start that fai
 });
 
 test('a key that only the old daemon had is named', async ({ home, run }) => {
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
   const provider = { kind: 'openai_compatible', base_url: 'http://127.0.0.1:9/v1', api_key_env: 'MINE_KEY' };
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify({ providers: { mine: provider } }));
+  configure(home, { providers: { mine: provider } });
   assertExit(await svc(['start', '--timeout', '150s'], { home, env: { MINE_KEY: 'sk-mine' } }), 0);
   const restarted = await run('restart');
   assertExit(restarted, 0);

@@ -1,11 +1,10 @@
 /** Models on two GPUs, for which the one device of the software driver is opened twice. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { PROOF_QUESTIONS } from '../../src/engine/gpu-proof.ts';
 import type { LoadedModel } from '../../src/protocol/records.ts';
 import { assertExit } from '../support/exit.ts';
 import { COMPILED_MS, SOFTWARE_GPU } from '../support/gpu-backends.ts';
+import { configure } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
 import { svc } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
@@ -31,8 +30,7 @@ unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, te
     const settings = Object.entries(PLACES).map(([name, [model]]) => [name, model] as const);
     const models = [...settings, ['absent', { main_gpu: 'Vulkan2' }] as const];
     const config = { models: Object.fromEntries(models.map(([name, model]) => [name, { from: 'builtin', ...model }])) };
-    mkdirSync(join(home.dir, 'config'), { recursive: true });
-    writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify(config));
+    configure(home, config);
     assertExit(await run('start', '--timeout', '10m'), 0);
 
     const answers = new Map<string, string>();

@@ -1,11 +1,10 @@
 /** A real browser, Debian's chromium, with the console of a real daemon. */
 import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 
@@ -54,10 +53,7 @@ export async function openConsole({ models = {}, config, env = {}, prepare }: Co
   const home = await makeHome();
   for (const [name, file] of Object.entries(models))
     assertExit(await svc(['model', 'add', modelPath(file), '--name', name], { home }), 0);
-  if (config !== undefined) {
-    await mkdir(join(home.dir, 'config'), { recursive: true });
-    await writeFile(join(home.dir, 'config', 'config.json'), JSON.stringify(config));
-  }
+  if (config !== undefined) configure(home, config);
   await prepare?.(home);
   const daemon = await spawnDaemon(home, { env }).settled();
   const browser = await launch();

@@ -1,5 +1,5 @@
 /** The daemon with its real engine: how start, crash and loss of the engine change the conditions. */
-import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +9,7 @@ import type { ReadyRecord } from '../../src/protocol/records.ts';
 import { ask } from '../http/ask.ts';
 import { daemonSuite, startIn } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
+import { configure } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
 import { waitFor } from '../support/wait.ts';
 import { answerTo, type Answer } from './answer.ts';
@@ -138,8 +139,7 @@ test('cached prefixes survive a kill of the engine and a restart of the daemon',
   await next.exit;
 
   // After it is turned off, the stored prefixes are gone.
-  mkdirSync(join(context.home.dir, 'config'), { recursive: true });
-  writeFileSync(join(context.home.dir, 'config', 'config.json'), '{ "engine": { "prefix_disk_bytes": 0 } }');
+  configure(context.home, '{ "engine": { "prefix_disk_bytes": 0 } }');
   const without = await startIn(context).settled();
   assert.is((await turn(without, messages)).cached, 0);
   without.kill('SIGTERM');

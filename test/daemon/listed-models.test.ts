@@ -1,6 +1,4 @@
 /** Lists of models in every API, of a real daemon with local models, names, a provider and policies. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Ollama } from 'ollama';
 import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -9,6 +7,7 @@ import { sayHello } from '../backends/cloud/cloud-support.ts';
 import { assertExit } from '../support/exit.ts';
 import { anthropicAt } from '../support/anthropic.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
+import { configure } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { openAiAt } from '../support/openai.ts';
 import { svc } from '../support/svc.ts';
@@ -24,7 +23,6 @@ test.before.each(async (context) => {
   const { home } = context;
   context.server = await startUpstream(sayHello);
   assertExit(await svc(['model', 'add', modelPath('tiny-qwen2'), '--name', 'tiny'], { home }), 0);
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
   const config = {
     engine: { threads: 1 },
     models: {
@@ -35,7 +33,7 @@ test.before.each(async (context) => {
     providers: { farm: { base_url: `${context.server.url}/v1`, default_model: 'org/big:free' } },
     policies: { careful: { candidates: ['farm', 'local/short'] }, near: { candidates: ['local/short', 'local'] } },
   };
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify(config));
+  configure(home, config);
   const daemon = await startIn(context).settled();
   context.url = `http://${String((await daemon.client.status()).http)}`;
 });

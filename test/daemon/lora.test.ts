@@ -1,5 +1,5 @@
 /** LoRA adapters in a real daemon with real engines: from a file to an answer, over every API. */
-import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +12,7 @@ import { assertExit } from '../support/exit.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
 import { rejection } from '../support/errors.ts';
+import { configure } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc, type SvcResult } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -28,11 +29,9 @@ const adapterPath = (name: string): string =>
 const test: ReturnType<typeof suite<Context>> = daemonSuite<Context>('lora');
 test.before.each(async (context) => {
   const { home } = context;
-  const folder = join(home.dir, 'config');
   context.run = async (...args) => await svc(args, { home });
   context.configure = (config) => {
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, 'config.json'), JSON.stringify({ engine: { threads: 1 }, ...config }));
+    configure(home, { engine: { threads: 1 }, ...config });
   };
   context.start = async () => await startIn(context).settled();
   context.configure({});

@@ -1,7 +1,5 @@
 /** `/metrics` of a real daemon: its values, and that Prometheus tools can parse it. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { probeGrpcHealth } from '../../src/client/grpc-health.ts';
@@ -15,7 +13,7 @@ import type { FinishEvent } from '../../src/protocol/generate.ts';
 import { FINISH, LOCAL } from '../http/scripted.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { enginePid, hold } from '../support/hold.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
 import { isInstalled } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
@@ -26,9 +24,7 @@ let port: number;
 
 test.before(async () => {
   home = await makeHome();
-  const dir = join(home.dir, 'config');
-  mkdirSync(dir, { recursive: true });
-  writeFileSync(join(dir, 'config.json'), '{ "metrics": { "vllm_aliases": true } }');
+  configure(home, { metrics: { vllm_aliases: true } });
   daemon = await spawnDaemon(home).settled();
   port = Number((await daemon.client.status()).http?.split(':').at(-1));
 });

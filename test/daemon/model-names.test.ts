@@ -1,5 +1,5 @@
 /** Names that the config gives to models, in a real daemon with real engines: requests, engines, reload, CLI. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -11,6 +11,7 @@ import { assertExit } from '../support/exit.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
 import { rejection } from '../support/errors.ts';
+import { configure } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -24,10 +25,8 @@ interface Context extends DaemonContext {
 const test: ReturnType<typeof suite<Context>> = daemonSuite<Context>('model names');
 test.before.each(async (context) => {
   const { home } = context;
-  const folder = join(home.dir, 'config');
   context.configure = (models, others = {}) => {
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, 'config.json'), JSON.stringify({ models, engine: { threads: 1 }, ...others }));
+    configure(home, { models, engine: { threads: 1 }, ...others });
   };
   context.start = async () => await startIn(context).settled();
   assertExit(await svc(['model', 'add', modelPath('tiny-qwen2'), '--name', 'tiny'], { home }), 0);

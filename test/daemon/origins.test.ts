@@ -1,5 +1,4 @@
 /** Web pages at a real daemon: the official clients as a browser runs them, and changes of the list while it runs. */
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Anthropic from '@anthropic-ai/sdk';
@@ -8,19 +7,15 @@ import * as assert from 'uvu/assert';
 import { addKey } from '../../src/home/key-file.ts';
 import { ask } from '../http/ask.ts';
 import { compiled } from '../support/compiled.ts';
-import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
+import { daemonSuite, startIn } from '../support/daemon-suite.ts';
 import { rejection } from '../support/errors.ts';
 import { failureOf } from '../support/failure.ts';
+import { configure } from '../support/home.ts';
 
 const entry = compiled(fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)));
 const APP = 'https://app.example.com';
 
 const test = daemonSuite('origins');
-
-function configure({ home }: DaemonContext, origins: unknown): void {
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify({ http: { origins } }));
-}
 
 /** Header names that a page may send without asking. */
 const SAFE = /^(accept|accept-language|content-language)$/;
@@ -51,7 +46,7 @@ function fetchOf(origin: string): typeof fetch {
 }
 
 test('the clients of OpenAI and Anthropic work in a page of a listed origin, with a key and streams', async (context) => {
-  configure(context, [APP]);
+  configure(context.home, { http: { origins: [APP] } });
   const daemon = await startIn(context, { entry, args: [] }).settled();
   const { key: apiKey } = await addKey(join(context.home.dir, 'data', 'keys.json'), 'page', 'inference');
   const url = `http://${String((await daemon.client.status()).http)}`;
@@ -84,13 +79,13 @@ test('a reload applies a changed list at once; a wrong one changes nothing', asy
     return (await ask({ port }, '/v1/chat/completions', { headers: { origin }, body })).status;
   };
   assert.is(await post(APP), 403);
-  configure(context, [APP, { origin: 'app://obsidian.md', scope: 'local' }]);
+  configure(context.home, { http: { origins: [APP, { origin: 'app://obsidian.md', scope: 'local' }] } });
   assert.equal(await daemon.client.reload(), { applied: ['http.origins'], restart_needed: [] });
   assert.equal([await post(APP), await post('app://obsidian.md')], [200, 200]);
-  configure(context, ['*']);
+  configure(context.home, { http: { origins: ['*'] } });
   await rejection(() => daemon.client.reload(), 'CONFIG_INVALID', /http\.origins\.0/);
   assert.is(await post(APP), 200);
-  configure(context, []);
+  configure(context.home, { http: { origins: [] } });
   await daemon.client.reload();
   assert.is(await post(APP), 403);
 });

@@ -1,5 +1,3 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -7,7 +5,7 @@ import { ask } from '../http/ask.ts';
 import { compiled } from '../support/compiled.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { rejection } from '../support/errors.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, type Home, makeHome } from '../support/home.ts';
 import { waitFor } from '../support/wait.ts';
 
 const entry = compiled(fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)));
@@ -23,11 +21,7 @@ test.before.each(async (context) => {
   const home = await makeHome();
   context.home = home;
   context.configure = (config) => {
-    mkdirSync(join(home.dir, 'config'), { recursive: true });
-    writeFileSync(
-      join(home.dir, 'config', 'config.json'),
-      typeof config === 'string' ? config : JSON.stringify(config),
-    );
+    configure(home, typeof config === 'string' ? config : JSON.stringify(config));
   };
   context.daemon = await spawnDaemon(home, { entry, args: [] }).settled();
 });

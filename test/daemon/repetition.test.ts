@@ -1,6 +1,4 @@
 /** `repetition_guard` with real engines: by request, by name and for all models, over HTTP, gRPC and the CLI. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type OpenAI from 'openai';
@@ -9,7 +7,7 @@ import { failure } from '../http/api-failure.ts';
 import { connectTo } from '../grpc/scripted.ts';
 import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, type Home, makeHome } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { openAiClient } from '../support/openai.ts';
 import { svc } from '../support/svc.ts';
@@ -23,13 +21,12 @@ const messages = [{ role: 'user' as const, content: 'Go on' }];
 
 test.before(async () => {
   home = await makeHome();
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
   const models = {
     guarded: { from: 'tiny', repetition_guard: 'stop' },
     free: { from: 'tiny', repetition_guard: 'off' },
   };
   const config = { engine: { threads: 1, repetition_guard: 'warn' }, models };
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify(config));
+  configure(home, config);
   assertExit(await svc(['model', 'add', modelPath('tiny-qwen2'), '--name', 'tiny'], { home }), 0);
   daemon = await spawnDaemon(home).settled();
 });

@@ -1,6 +1,4 @@
 /** Routing in a real daemon: policies, budgets and clusters, with the built-in model and fake servers. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { ControlClient } from '../../src/client/control-client.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
@@ -9,6 +7,7 @@ import { chunk } from '../backends/cloud/cloud-support.ts';
 import { startUpstream, type Script, type Upstream } from '../backends/cloud/upstream.ts';
 import { waitFor } from '../support/wait.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
+import { configure } from '../support/home.ts';
 
 interface Context extends DaemonContext {
   servers: Upstream[];
@@ -21,8 +20,7 @@ test.before.each(async (context) => {
   context.servers = await Promise.all([startUpstream(sayHello), startUpstream(sayHello)]);
   context.start = async (config) => {
     const free = { http: { port: 0 }, grpc: { port: 0 } };
-    mkdirSync(join(context.home.dir, 'config'), { recursive: true });
-    writeFileSync(join(context.home.dir, 'config', 'config.json'), JSON.stringify({ ...free, ...config }));
+    configure(context.home, { ...free, ...config });
     const daemon = await (await startIn(context).answering()).settled();
     return daemon.client;
   };

@@ -1,5 +1,5 @@
 /** Fairness and isolation between API keys on a real daemon and engine: tokens, queue slots, cached prefixes. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { addKey } from '../../src/home/key-file.ts';
@@ -7,6 +7,7 @@ import { ask } from '../http/ask.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
 import { enginePid, hold, type Held } from '../support/hold.ts';
+import { configure } from '../support/home.ts';
 import { waitFor } from '../support/wait.ts';
 
 const test = daemonSuite('shares');
@@ -14,11 +15,6 @@ const test = daemonSuite('shares');
 interface Client {
   readonly key: string;
   readonly port: number;
-}
-
-function configure({ home }: DaemonContext, engine: object): void {
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify({ engine }));
 }
 
 async function startWithKeys(context: DaemonContext): Promise<{ daemon: DaemonProcess; alice: Client; bob: Client }> {
@@ -83,7 +79,7 @@ test('a prompt of the command line is reused over HTTP, whose first cached_token
 });
 
 test('with engine.prefix_sharing key nothing is reused between keys, also after a restart', async (context) => {
-  configure(context, { prefix_sharing: 'key' });
+  configure(context.home, { engine: { prefix_sharing: 'key' } });
   const { daemon, alice, bob } = await startWithKeys(context);
   await chat(alice, SECRET);
   await waitFor('the prefix to be written', () => saved(context).length === 1);
@@ -138,7 +134,7 @@ test('stored prefixes are deleted when engine.prefix_disk_bytes becomes 0, witho
   const { daemon, alice } = await startWithKeys(context);
   await chat(alice, SECRET);
   await waitFor('the prefix to be written', () => saved(context).length === 1);
-  configure(context, { prefix_disk_bytes: 0 });
+  configure(context.home, { engine: { prefix_disk_bytes: 0 } });
   assert.equal(await daemon.client.reload(), { applied: ['engine.prefix_disk_bytes'], restart_needed: [] });
   await waitFor('the folder to be empty', () => saved(context).length === 0);
   await chat(alice, `${SECRET} And again.`);
@@ -158,7 +154,7 @@ const LONG = {
 
 /** One key queues sixty requests; a request of another key must not wait for all of them. */
 test('a key that queues many requests does not keep another one waiting', async (context) => {
-  configure(context, { max_sequences: 4 });
+  configure(context.home, { engine: { max_sequences: 4 } });
   const { daemon, alice, bob } = await startWithKeys(context);
   const pid = await enginePid(daemon.client);
   const queued = async (): Promise<number> => {

@@ -1,5 +1,5 @@
 /** `POST /v1/audio/transcriptions` end to end: the official client and a model that hears. */
-import { copyFileSync, createReadStream, mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, createReadStream, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -7,7 +7,7 @@ import type { APIError } from 'openai';
 import OpenAI, { toFile } from 'openai';
 import { failure } from '../http/api-failure.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, type Home, makeHome } from '../support/home.ts';
 import { png, projectorPath, wav } from '../support/media-files.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
@@ -24,8 +24,7 @@ let client: OpenAI;
 test.before(async () => {
   home = await makeHome();
   // Answers end with the context, which is short: a made model rarely ends its turn.
-  mkdirSync(join(home.dir, 'config'));
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify({ engine: { context_length: 512 } }));
+  configure(home, { engine: { context_length: 512 } });
   await add('hears', '--projector', projectorPath('whisper'));
   await add('sees', '--projector', projectorPath('clip'));
   daemon = await spawnDaemon(home).settled();

@@ -1,12 +1,10 @@
 /** A model trained for 131,072 tokens, without any setting: long prompts just work, and short ones cost little. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DoctorRecord } from '../../src/protocol/doctor.ts';
 import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, type Home, makeHome } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 
@@ -108,8 +106,7 @@ test('a request for a longer context than the trained one is refused with both n
 
 test('a configured context longer than the trained one is used, with a warning in the log and in doctor', async () => {
   const settings = { models: { far: { from: 'builtin', context_length: 4096 } } };
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify(settings));
+  configure(home, settings);
   await daemon.client.reload();
   assert.is((await chat(20, { model: 'far', context_length: 4096 })).status, 200);
   assert.is((await chat(20, { model: 'far', context_length: 4097 })).status, 400);

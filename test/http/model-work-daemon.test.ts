@@ -1,5 +1,5 @@
 /** Quantising, verifying and importing over HTTP, with a real daemon: events, cancellation, refusals. */
-import { chownSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { chownSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { copyInto, writeHub, writeOllama } from '../cli/foreign-stores.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { assertExit } from '../support/exit.ts';
 import { childrenOf, holdNextChild } from '../support/held-child.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, type Home, makeHome } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc, type SvcResult } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -57,11 +57,7 @@ test.before(async (context) => {
   context.svc = (...args) => svc(args, { home: context.home, env });
   for (const [name, file] of Object.entries({ gemma: F16, small: Q4 }))
     assertExit(await context.svc('model', 'add', file, '--copy', '--name', name), 0);
-  mkdirSync(join(context.home.dir, 'config'), { recursive: true });
-  writeFileSync(
-    join(context.home.dir, 'config', 'config.json'),
-    JSON.stringify({ models: { pirate: { from: 'gemma', system: 'Answer like a pirate.' } } }),
-  );
+  configure(context.home, { models: { pirate: { from: 'gemma', system: 'Answer like a pirate.' } } });
   context.daemon = await spawnDaemon(context.home, { env }).settled();
   context.port = Number((await context.daemon.client.status()).http?.split(':').at(-1));
   const { key } = await addKey(join(context.home.dir, 'data', 'keys.json'), 'deploy', 'admin');

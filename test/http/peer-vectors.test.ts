@@ -1,13 +1,11 @@
 /** Embeddings and reranking at another svc daemon, alone and in a cluster: two real daemons, real models. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { APIError, type OpenAI } from 'openai';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ask } from './ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { failureOf } from '../support/failure.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, type Home, makeHome } from '../support/home.ts';
 import { openAiClient } from '../support/openai.ts';
 import { endServing, serve, type Serving } from '../support/serving.ts';
 
@@ -22,9 +20,8 @@ test.before(async () => {
   const { http } = await peer.daemon.client.status();
   const base_url = `http://${String(http)}/v1`;
   home = await makeHome();
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
   const providers = { peer: { base_url }, farm: { base_url: ['http://127.0.0.1:9/v1', base_url] } };
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify({ providers }));
+  configure(home, { providers });
   daemon = await spawnDaemon(home).settled();
   client = await openAiClient(daemon);
   const front = (await daemon.client.status()).http;

@@ -1,5 +1,4 @@
 /** Embeddings and reranking of providers end to end: official clients, a real daemon, routing, fake providers on loopback sockets. */
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ollama } from 'ollama';
 import OpenAI, { APIError, APIUserAbortError } from 'openai';
@@ -14,7 +13,7 @@ import { connectTo, failureOf as grpcFailure, type TestClient } from '../grpc/sc
 import { ask } from './ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { failureOf } from '../support/failure.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, type Home, makeHome } from '../support/home.ts';
 import { openAiAt } from '../support/openai.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -60,8 +59,7 @@ test.before(async () => {
       mixed: { candidates: ['near/m', 'far/n'] },
     },
   };
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify(config));
+  configure(home, config);
   daemon = await spawnDaemon(home).settled();
   const status = await daemon.client.status();
   url = `http://${String(status.http)}`;

@@ -2,12 +2,10 @@
  * A real daemon at log level trace that exports traces, with a provider that quotes everything it receives in its
  * errors; and the search of its traces for planted text.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { startUpstream, type Upstream } from '../backends/cloud/upstream.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, type Home, makeHome } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 import { startCollector, type CollectorServer } from '../traces/collector.ts';
@@ -29,9 +27,8 @@ export async function startQuotingDaemon(): Promise<QuotingDaemon> {
     const quoted = JSON.stringify(turn.request.body);
     turn.json(status, { error: { message: quoted, code: quoted } }, { 'x-should-retry': 'false' });
   });
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
   const provider = { kind: 'openai_compatible', base_url: `${upstream.url}/v1`, default_model: 'm' };
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify({ providers: { mine: provider } }));
+  configure(home, { providers: { mine: provider } });
   await svc(['model', 'add', modelPath('tiny-rank'), '--name', 'ranker'], { home });
   const env = {
     SVC_LOG_LEVEL: 'trace',

@@ -1,4 +1,5 @@
 /** A temporary SVC_HOME per daemon under test: no file of the user is read or written. */
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,4 +20,14 @@ export async function makeHome(): Promise<Home> {
     env: { SVC_HOME: dir, SVC_HTTP_ADDR: '127.0.0.1:0', SVC_GRPC_ADDR: '127.0.0.1:0' },
     remove: () => rm(dir, { recursive: true, force: true, maxRetries: 3 }),
   };
+}
+
+/** Writes the config file of a home; returns its path. @param config its text, or what becomes its JSON */
+export function configure({ dir }: Pick<Home, 'dir'>, config: object | string): string {
+  const folder = join(dir, 'config');
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const text = typeof config === 'string' ? config : JSON.stringify(config);
+  const file = join(folder, 'config.json');
+  writeFileSync(file, text);
+  return file;
 }

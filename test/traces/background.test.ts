@@ -1,6 +1,4 @@
 /** Traces of background responses: joined to the request that created them, in the next daemon as well. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
@@ -10,7 +8,7 @@ import { ask } from '../http/ask.ts';
 import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { holdEngines, type Held } from '../support/hold.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, type Home, makeHome } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -38,9 +36,8 @@ test.before(async (context) => {
   const { home, collector, upstream } = context;
   assertExit(await svc(['model', 'add', modelPath('tiny-llama'), '--name', 'plain'], { home }), 0);
   const mine = { kind: 'openai_compatible', base_url: `${upstream.url}/v1`, default_model: 'm' };
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
   const config = { traces: { endpoint: collector.url }, providers: { mine } };
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify(config));
+  configure(home, config);
   await start(context);
 });
 test.after(async ({ home, collector, upstream, daemon }) => {

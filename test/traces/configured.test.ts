@@ -1,5 +1,5 @@
 /** Where traces go: the settings, OpenTelemetry's variables, and what may not be sent. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -8,7 +8,7 @@ import { mayCarrySecrets, urlOfEndpoint } from '../../src/config/traces-settings
 import { readTraceHeaders } from '../../src/home/trace-headers-file.ts';
 import { createLogger } from '../../src/log/log.ts';
 import { tracesOf } from '../../src/traces/configured.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, type Home, makeHome } from '../support/home.ts';
 import { svc } from '../support/svc.ts';
 
 const test = suite<{ home: Home }>('settings of traces');
@@ -96,8 +96,7 @@ test('the file of headers must be private and valid; no error quotes it', ({ hom
 });
 
 test("OpenTelemetry's variables override the file, and `config show` says so", async ({ home }) => {
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
-  writeFileSync(join(home.dir, 'config', 'config.json'), '{"traces": {"endpoint": "http://127.0.0.1:1"}}');
+  configure(home, '{"traces": {"endpoint": "http://127.0.0.1:1"}}');
   const shown = async (env: Record<string, string>): Promise<Record<string, unknown>> => {
     const { stdout } = await svc(['config', 'show', '--origin', '--json'], { home, env });
     const { settings } = JSON.parse(stdout) as { settings: { name: string; value: unknown; at: unknown }[] };

@@ -1,5 +1,4 @@
 /** End to end with Anthropic's client: a real daemon, local models with random weights, a provider. */
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -10,7 +9,7 @@ import { chunk } from '../../backends/cloud/cloud-support.ts';
 import { startUpstream, type Upstream } from '../../backends/cloud/upstream.ts';
 import { anthropicAt, anthropicClient, anthropicFailure, paramOf } from '../../support/anthropic.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
-import { makeHome, type Home } from '../../support/home.ts';
+import { configure, type Home, makeHome } from '../../support/home.ts';
 import { png, projectorPath } from '../../support/media-files.ts';
 import { modelPath } from '../../support/native-engine.ts';
 import { svc } from '../../support/svc.ts';
@@ -30,11 +29,7 @@ test.before(async () => {
     turn.end();
   });
   const farm = { kind: 'openai_compatible', base_url: `${upstream.url}/v1`, default_model: 'm' };
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
-  writeFileSync(
-    join(home.dir, 'config', 'config.json'),
-    JSON.stringify({ providers: { farm }, policies: { away: { candidates: ['farm', 'local'] } } }),
-  );
+  configure(home, { providers: { farm }, policies: { away: { candidates: ['farm', 'local'] } } });
   for (const args of [
     [modelPath('tiny-qwen2'), '--name', 'caller'],
     [modelPath('tiny-thinker'), '--name', 'thinker'],

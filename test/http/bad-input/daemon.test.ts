@@ -1,5 +1,5 @@
 /** Every API answers every bad request in its own shape, with its own status: against a real daemon and real engines. */
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -10,7 +10,7 @@ import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
 import { assertExit } from '../../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
 import { hold, holdEngines } from '../../support/hold.ts';
-import { makeHome, type Home } from '../../support/home.ts';
+import { configure, type Home, makeHome } from '../../support/home.ts';
 import { writeInfillModel } from '../../support/infill-model.ts';
 import { projectorPath } from '../../support/media-files.ts';
 import { modelPath } from '../../support/native-engine.ts';
@@ -44,8 +44,7 @@ test.before(async () => {
 test.after(() => endServing({ home, daemon }));
 
 async function start(engine: object): Promise<void> {
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify({ engine: { threads: 1, ...engine } }));
+  configure(home, { engine: { threads: 1, ...engine } });
   daemon = await spawnDaemon(home).settled();
   url = `http://${String((await daemon.client.status()).http)}`;
 }

@@ -1,5 +1,4 @@
 /** Ollama's own client and a real daemon, on the port of its own that the config gives to Ollama's clients. */
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ollama } from 'ollama';
 import { test } from 'uvu';
@@ -7,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { addKey } from '../../../src/home/key-file.ts';
 import { assertExit } from '../../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
-import { makeHome, type Home } from '../../support/home.ts';
+import { configure, type Home, makeHome } from '../../support/home.ts';
 import { writeInfillModel } from '../../support/infill-model.ts';
 import { png, projectorPath } from '../../support/media-files.ts';
 import { modelPath } from '../../support/native-engine.ts';
@@ -44,8 +43,7 @@ test.before(async () => {
   await writeInfillModel(infill);
   assertExit(await svc(['model', 'add', infill, '--name', 'infill'], { home }), 0);
   ({ key: token } = await addKey(join(home.dir, 'data', 'keys.json'), 'deploy', 'admin'));
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify({ ollama: { listen: '127.0.0.1:0' } }));
+  configure(home, { ollama: { listen: '127.0.0.1:0' } });
   daemon = await spawnDaemon(home).settled();
   const started = daemon.log.find(({ msg }) => msg === 'started') as { readonly ollama?: string } | undefined;
   const { http, ollama } = await daemon.client.status();

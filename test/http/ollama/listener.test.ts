@@ -1,11 +1,9 @@
 /** `ollama.listen`: a daemon that cannot have the address says which setting it is, and does not start. */
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server } from 'node:net';
-import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { makeHome, type Home } from '../../support/home.ts';
+import { configure, type Home, makeHome } from '../../support/home.ts';
 import { svc, type SvcResult } from '../../support/svc.ts';
 
 let home: Home;
@@ -21,8 +19,7 @@ test.after(async () => {
 });
 
 async function serveOn(listen: string): Promise<SvcResult> {
-  mkdirSync(join(home.dir, 'config'), { recursive: true });
-  writeFileSync(join(home.dir, 'config', 'config.json'), JSON.stringify({ ollama: { listen } }));
+  configure(home, { ollama: { listen } });
   return await svc(['serve'], { home });
 }
 
