@@ -29,8 +29,6 @@ const MANAGERS = {
     args: (home) => ['install', '--ignore-scripts', '--no-lockfile', '--cache-folder', join(home, 'cache')],
   },
 };
-const isWindows = process.platform === 'win32';
-const npm = isWindows ? 'npm.cmd' : 'npm';
 
 await main(async () => {
   const [name, folder = inRoot(PACKAGES)] = process.argv.slice(2);
@@ -44,7 +42,7 @@ await main(async () => {
     const project = join(home, 'project');
     await writeProject(project);
     const args = [...manager.args(home), '--registry', registry.url];
-    await run(`${name} install`, program, args, { cwd: project, shell: isWindows });
+    await run(`${name} install`, program, args, { cwd: project });
     await answer(project, home);
     process.stdout.write(`${name}: installed and answered\n`);
   } finally {
@@ -62,18 +60,16 @@ function platformManifests() {
 }
 
 async function configuredRegistry() {
-  return (await run('asking npm', npm, ['config', 'get', 'registry'], { shell: isWindows })).trim();
+  return (await run('asking npm', 'npm', ['config', 'get', 'registry'])).trim();
 }
 
 /** Installs the package manager from the configured registry, unless it comes with Node. */
 async function programOf(name, { version }, home) {
-  if (version === undefined) return npm;
+  if (version === undefined) return 'npm';
   const prefix = join(home, 'manager');
-  await run(`fetching ${name}`, npm, ['install', '--prefix', prefix, '--ignore-scripts', `${name}@${version}`], {
-    cwd: home,
-    shell: isWindows,
-  });
-  return join(prefix, 'node_modules', '.bin', isWindows ? `${name}.cmd` : name);
+  const args = ['install', '--prefix', prefix, '--ignore-scripts', `${name}@${version}`];
+  await run(`fetching ${name}`, 'npm', args, { cwd: home });
+  return join(prefix, 'node_modules', '.bin', process.platform === 'win32' ? `${name}.cmd` : name);
 }
 
 async function writeProject(folder) {

@@ -24,9 +24,8 @@ export async function writeJson(path, value) {
 /** Returns the path of the tarball, which is the same to the byte for the same files. */
 export async function pack(folder, destination) {
   await mkdir(resolve(destination), { recursive: true });
-  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
   const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', resolve(destination)];
-  const output = await run('packing', npm, args, { cwd: folder, shell: process.platform === 'win32' });
+  const output = await run('packing', 'npm', args, { cwd: folder });
   return join(resolve(destination), output.trim());
 }
 

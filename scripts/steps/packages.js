@@ -19,7 +19,7 @@ export async function installTestPackages(files) {
 }
 
 async function npmCi(title, cwd) {
-  await run(title, process.platform === 'win32' ? 'npm.cmd' : 'npm', ['ci'], { cwd, env: withoutProjectSettings() });
+  await run(title, 'npm', ['ci'], { cwd, env: withoutProjectSettings() });
 }
 
 /** The environment without what an outer `npm test` took from .npmrc: a folder of tests has an .npmrc of its own. */

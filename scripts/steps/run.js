@@ -18,13 +18,17 @@ export function say(text) {
 
 /**
  * Runs `command` to its end and returns its output, both streams together.
- * Throws StepError, with the end of the output, if it cannot be started or does not exit with 0.
+ * Throws StepError, with the end of the output, if it cannot be started or does not exit with 0. `npm` is npm on each
+ * platform.
  */
 export async function run(title, command, args, { env = process.env, cwd = root } = {}) {
   const startedAt = performance.now();
   const output = [];
   say(title);
-  const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  // There npm, and what it installs, are batch files, which only a shell starts.
+  const shell = process.platform === 'win32' && /^npm$|\.cmd$/.test(command);
+  const words = shell ? args.map((word) => (/\s/.test(word) ? `"${word}"` : word)) : args;
+  const child = spawn(command, words, { cwd, env, shell, stdio: ['ignore', 'pipe', 'pipe'] });
   child.stdout.on('data', (chunk) => output.push(chunk));
   child.stderr.on('data', (chunk) => output.push(chunk));
   const heartbeat = setInterval(() => say(`${title} … ${lastLine(output)}`), HEARTBEAT_MS);

@@ -11,18 +11,17 @@ const POLL_MS = 50;
 const LIMIT_MS = 120_000;
 
 /**
- * Runs a command on a terminal of its own (util-linux `script`). A step `[pattern, keys]` waits until
- * the terminal has shown the pattern since the last step, and types the keys. Returns the exit code and all that was shown.
+ * Runs a command on a terminal of its own (util-linux `script`). A step `[pattern, keys]` waits until the terminal has
+ * shown the pattern since the last step, and types the keys. Returns the exit code and all that was shown.
  */
 export async function onTerminal(words, { env, cwd }, steps) {
   const command = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
-  const child = spawn(
-    'script',
-    ['--quiet', '--return', '--flush', '--command', `stty cols 200; exec ${command}`, '/dev/null'],
-    {
-      ...{ cwd, env: { ...env, TERM: 'xterm', NO_COLOR: '1' }, stdio: ['pipe', 'pipe', 'inherit'] },
-    },
-  );
+  const args = ['--quiet', '--return', '--flush', '--command', `stty cols 200; exec ${command}`, '/dev/null'];
+  const child = spawn('script', args, {
+    cwd,
+    env: { ...env, TERM: 'xterm', NO_COLOR: '1' },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   let text = '';
   child.stdout.setEncoding('utf8').on('data', (piece) => (text += piece.replace(CONTROL, '')));
   child.stdin.on('error', () => undefined);
