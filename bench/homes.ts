@@ -59,7 +59,7 @@ try {
     if (dir !== null) await measure(kind, dir, [...WRITING, ...(kind === FULL ? [] : STARTING)]);
   }
 } finally {
-  homes.remove();
+  await homes.remove();
 }
 
 const report = `## Homes that cannot be used
