@@ -25,7 +25,7 @@ export async function run(title, command, args, { env = process.env, cwd = root 
   const startedAt = performance.now();
   const output = [];
   say(title);
-  // There npm, and what it installs, are batch files, which only a shell starts.
+  // On Windows npm and the programs that it installs are batch files. Only a shell starts those.
   const shell = process.platform === 'win32' && /^npm$|\.cmd$/.test(command);
   const words = shell ? args.map((word) => (/\s/.test(word) ? `"${word}"` : word)) : args;
   const child = spawn(command, words, { cwd, env, shell, stdio: ['ignore', 'pipe', 'pipe'] });
