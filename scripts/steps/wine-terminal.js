@@ -2,22 +2,24 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { terminalCommand } from './terminal-command.js';
 
 const CTRL_C = '\u0003';
 /** Moves of the cursor, and the title of the terminal. */
 // eslint-disable-next-line no-control-regex -- they begin with Escape
 const CONTROL = /\u001b(?:\[[0-9;?]*[a-zA-Z]|\][^\u0007]*\u0007)/g;
+/** Wide enough for a line of the log. */
+const COLUMNS = 200;
 const POLL_MS = 50;
 const LIMIT_MS = 120_000;
 
 /**
- * Runs a command on a terminal of its own (util-linux `script`). A step `[pattern, keys]` waits until the terminal has
+ * Runs a command on a terminal of its own. A step `[pattern, keys]` waits until the terminal has
  * shown the pattern since the last step, and types the keys. Returns the exit code and all that was shown.
  */
 export async function onTerminal(words, { env, cwd }, steps) {
-  const command = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
-  const args = ['--quiet', '--return', '--flush', '--command', `stty cols 200; exec ${command}`, '/dev/null'];
-  const child = spawn('script', args, {
+  const [program, args] = terminalCommand(words, { columns: COLUMNS });
+  const child = spawn(program, args, {
     cwd,
     env: { ...env, TERM: 'xterm', NO_COLOR: '1' },
     stdio: ['pipe', 'pipe', 'inherit'],

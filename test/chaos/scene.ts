@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { ControlClient } from '../../src/client/control-client.ts';
 import type { LoadedModelHealth } from '../../src/protocol/records.ts';
 import { ask, type Answer } from '../http/ask.ts';
 import { hold, type Held } from '../support/hold.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, type RunningSvc, type SvcOptions, type SvcResult } from '../support/svc.ts';
 import { killQuietly, processesWith } from '../../scripts/steps/processes.js';
 import { must, type Fault } from './fault.ts';
@@ -96,8 +96,7 @@ export class Scene {
   }
 
   configure(config: object | string): void {
-    mkdirSync(this.path('config'), { recursive: true });
-    writeFileSync(this.configFile, typeof config === 'string' ? config : JSON.stringify(config));
+    configure(this.home, config);
   }
 
   async svc(...args: string[]): Promise<SvcResult> {

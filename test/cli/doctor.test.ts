@@ -33,7 +33,7 @@ import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
 import { assertExit } from '../support/exit.ts';
 import { buildBackend } from '../support/gpu-backends.ts';
-import { configure, type Home, makeHome } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
 import { examine, isBad, parsed } from './doctor-record.ts';
 import { read, root } from '../architecture/source-files.ts';

@@ -7,7 +7,7 @@ import type { DoctorRecord } from '../../src/protocol/doctor.ts';
 import type { ModelMemory, ModelRecord, StatusRecord, VersionRecord } from '../../src/protocol/records.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { assertExit } from '../support/exit.ts';
-import { configure, type Home, makeHome } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { svc, type SvcOptions, type SvcResult } from '../support/svc.ts';
 
 interface Context {

@@ -5,7 +5,7 @@ import { ask } from '../http/ask.ts';
 import { compiled } from '../support/compiled.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { rejection } from '../support/errors.ts';
-import { configure, type Home, makeHome } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { waitFor } from '../support/wait.ts';
 
 const entry = compiled(fileURLToPath(new URL('scripted-daemon.ts', import.meta.url)));
@@ -21,7 +21,7 @@ test.before.each(async (context) => {
   const home = await makeHome();
   context.home = home;
   context.configure = (config) => {
-    configure(home, typeof config === 'string' ? config : JSON.stringify(config));
+    configure(home, config);
   };
   context.daemon = await spawnDaemon(home, { entry, args: [] }).settled();
 });

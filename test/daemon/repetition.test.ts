@@ -7,7 +7,7 @@ import { failure } from '../http/api-failure.ts';
 import { connectTo } from '../grpc/scripted.ts';
 import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { configure, type Home, makeHome } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { openAiClient } from '../support/openai.ts';
 import { svc } from '../support/svc.ts';

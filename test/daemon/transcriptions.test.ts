@@ -7,7 +7,7 @@ import type { APIError } from 'openai';
 import OpenAI, { toFile } from 'openai';
 import { failure } from '../http/api-failure.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { configure, type Home, makeHome } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { png, projectorPath, wav } from '../support/media-files.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';

@@ -16,7 +16,7 @@ import { copyInto, writeHub, writeOllama } from '../cli/foreign-stores.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { assertExit } from '../support/exit.ts';
 import { childrenOf, holdNextChild } from '../support/held-child.ts';
-import { configure, type Home, makeHome } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc, type SvcResult } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';

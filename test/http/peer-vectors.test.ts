@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { ask } from './ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { failureOf } from '../support/failure.ts';
-import { configure, type Home, makeHome } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { openAiClient } from '../support/openai.ts';
 import { endServing, serve, type Serving } from '../support/serving.ts';
 

@@ -13,7 +13,7 @@ import { connectTo, failureOf as grpcFailure, type TestClient } from '../grpc/sc
 import { ask } from './ask.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { failureOf } from '../support/failure.ts';
-import { configure, type Home, makeHome } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { openAiAt } from '../support/openai.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';

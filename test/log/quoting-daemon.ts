@@ -5,7 +5,7 @@
 import * as assert from 'uvu/assert';
 import { startUpstream, type Upstream } from '../backends/cloud/upstream.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { configure, type Home, makeHome } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 import { startCollector, type CollectorServer } from '../traces/collector.ts';

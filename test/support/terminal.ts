@@ -2,6 +2,7 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { terminalCommand, type TerminalSize } from '../../scripts/steps/terminal-command.js';
 import { childEnvironment } from '../../src/process/environment.ts';
 import { waitFor } from './wait.ts';
 
@@ -20,12 +21,6 @@ export function isInstalled(program: string, args: readonly string[] = ['--versi
   return spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 }
 
-export interface TerminalSize {
-  /** Both are unknown to the program unless given. */
-  readonly columns?: number;
-  readonly rows?: number;
-}
-
 export class Terminal {
   /** Called with each piece of output. */
   onOutput: (text: string) => void = () => undefined;
@@ -33,15 +28,9 @@ export class Terminal {
   readonly #end: Promise<number | null>;
   #screen = '';
 
-  constructor(
-    command: readonly string[],
-    env: Readonly<Record<string, string | undefined>>,
-    { columns, rows }: TerminalSize = {},
-  ) {
-    const quoted = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
-    const size = [...(columns === undefined ? [] : ['cols', columns]), ...(rows === undefined ? [] : ['rows', rows])];
-    const sized = size.length === 0 ? quoted : `stty ${size.join(' ')}; exec ${quoted}`;
-    this.#child = spawn('script', ['--quiet', '--return', '--flush', '--command', sized, '/dev/null'], {
+  constructor(command: readonly string[], env: Readonly<Record<string, string | undefined>>, size: TerminalSize = {}) {
+    const [program, args] = terminalCommand(command, size);
+    this.#child = spawn(program, args, {
       cwd: ROOT,
       env: childEnvironment({ TERM: 'xterm', NO_COLOR: '1', SHELL: '/bin/sh', ...env }),
       stdio: ['pipe', 'pipe', 'inherit'],

@@ -8,7 +8,7 @@ import { mayCarrySecrets, urlOfEndpoint } from '../../src/config/traces-settings
 import { readTraceHeaders } from '../../src/home/trace-headers-file.ts';
 import { createLogger } from '../../src/log/log.ts';
 import { tracesOf } from '../../src/traces/configured.ts';
-import { configure, type Home, makeHome } from '../support/home.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { svc } from '../support/svc.ts';
 
 const test = suite<{ home: Home }>('settings of traces');

@@ -5,8 +5,8 @@
 //
 // The sink passes lines on later, so an abort loses the last ones, with the reason. Aborted()
 // writes them to stderr.
-#include <array>
 #include <cstdio>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -29,9 +29,7 @@ struct Sink {
   LogSink call;
   std::string line;  // incomplete line
   ggml_log_level level = GGML_LOG_LEVEL_INFO;
-  // The newest error lines, a ring; the oldest is at `errors % kErrorsKept`.
-  std::array<std::string, kErrorsKept> newest_errors;
-  std::size_t errors = 0;
+  std::deque<std::string> newest_errors;  // lines, at most kErrorsKept
 };
 
 // Never destroyed: libraries may log while the process exits.
@@ -55,8 +53,8 @@ const char* LevelName(ggml_log_level level) {
 
 void SendLine(Sink& sink) {
   if (sink.level == GGML_LOG_LEVEL_ERROR) {
-    sink.newest_errors[sink.errors % kErrorsKept] = sink.line;
-    ++sink.errors;
+    sink.newest_errors.push_back(sink.line);
+    if (sink.newest_errors.size() > kErrorsKept) sink.newest_errors.pop_front();
   }
   sink.call(LevelName(sink.level), sink.line.c_str());
   sink.line.clear();
@@ -68,10 +66,7 @@ void Aborted(const char* message) {
   Sink& sink = TheSink();
   // Not waited for: the sink itself may have aborted.
   if (const std::unique_lock lock(sink.mutex, std::try_to_lock); lock) {
-    for (std::size_t i = 0; i < kErrorsKept; ++i) {
-      const std::string& error = sink.newest_errors[(sink.errors + i) % kErrorsKept];
-      if (!error.empty()) text += error + "; ";
-    }
+    for (const std::string& error : sink.newest_errors) text += error + "; ";
   }
   (void)std::fprintf(stderr, "%s%s\n", text.c_str(), message);
 }

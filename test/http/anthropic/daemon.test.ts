@@ -9,7 +9,7 @@ import { chunk } from '../../backends/cloud/cloud-support.ts';
 import { startUpstream, type Upstream } from '../../backends/cloud/upstream.ts';
 import { anthropicAt, anthropicClient, anthropicFailure, paramOf } from '../../support/anthropic.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
-import { configure, type Home, makeHome } from '../../support/home.ts';
+import { configure, makeHome, type Home } from '../../support/home.ts';
 import { png, projectorPath } from '../../support/media-files.ts';
 import { modelPath } from '../../support/native-engine.ts';
 import { svc } from '../../support/svc.ts';

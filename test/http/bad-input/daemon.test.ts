@@ -10,7 +10,7 @@ import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
 import { assertExit } from '../../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
 import { hold, holdEngines } from '../../support/hold.ts';
-import { configure, type Home, makeHome } from '../../support/home.ts';
+import { configure, makeHome, type Home } from '../../support/home.ts';
 import { writeInfillModel } from '../../support/infill-model.ts';
 import { projectorPath } from '../../support/media-files.ts';
 import { modelPath } from '../../support/native-engine.ts';

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { addKey } from '../../../src/home/key-file.ts';
 import { assertExit } from '../../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
-import { configure, type Home, makeHome } from '../../support/home.ts';
+import { configure, makeHome, type Home } from '../../support/home.ts';
 import { writeInfillModel } from '../../support/infill-model.ts';
 import { png, projectorPath } from '../../support/media-files.ts';
 import { modelPath } from '../../support/native-engine.ts';

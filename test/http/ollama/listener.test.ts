@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { configure, type Home, makeHome } from '../../support/home.ts';
+import { configure, makeHome, type Home } from '../../support/home.ts';
 import { svc, type SvcResult } from '../../support/svc.ts';
 
 let home: Home;
