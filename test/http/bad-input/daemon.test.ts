@@ -43,8 +43,8 @@ test.before(async () => {
 });
 test.after(() => endServing({ home, daemon }));
 
-async function start(engine: object): Promise<void> {
-  configure(home, { engine: { threads: 1, ...engine } });
+async function start(engine: object, models: object = {}): Promise<void> {
+  configure(home, { engine: { threads: 1, ...engine }, models });
   daemon = await spawnDaemon(home).settled();
   url = `http://${String((await daemon.client.status()).http)}`;
 }
@@ -199,7 +199,8 @@ test('engines that crash in the middle of streams: an error event of each API, a
 test('a full queue: BUSY with Retry-After in each API, and the others are answered', async () => {
   daemon.kill('SIGTERM');
   assert.is((await daemon.exit).code, 0);
-  await start({ max_sequences: 1, queue_limit: 1 });
+  // A transcription's request has no limit of its own.
+  await start({ max_sequences: 1, queue_limit: 1 }, { hears: { max_tokens: 2 } });
   for (const api of TRIED) {
     // Its engine is loaded.
     assert.is((await send(api)).status, 200, api.name);
