@@ -13,7 +13,8 @@ bool CanAttend(std::size_t head_length) {
 std::size_t AttentionScratch(std::size_t head_length, std::size_t rows, std::size_t heads,
                              std::size_t cells) {
   const std::size_t tile = AttentionTile(head_length);
-  const std::size_t floats = 2 * tile * head_length + rows * heads * (head_length + 2) + tile;
+  const std::size_t floats =
+      tile * head_length + rows * heads * (2 * head_length + tile + 2) + tile;
   const std::size_t bytes =
       floats * sizeof(float) + 2 * (cells + kVectorLength) * sizeof(std::int32_t);
   return (bytes + 63) / 64 * 64;

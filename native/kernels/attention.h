@@ -41,9 +41,9 @@ using AttentionKernel = void(const Attention& attention, std::uint8_t* scratch);
 // True if the kernels support heads of this length.
 bool CanAttend(std::size_t head_length);
 
-// Most rows that are computed at a time. Converting a tile costs as much as two heads' work with
-// it, so with eight rows it no longer shows.
-constexpr std::size_t kAttentionRows = 8;
+// Most rows that are computed at a time. Reading a tile from memory and converting it costs as much
+// as two to four heads' work with it.
+constexpr std::size_t kAttentionRows = 16;
 
 // Returns the scratch size in bytes for up to `rows` rows and `cells` cells. Alignment: 4 bytes.
 std::size_t AttentionScratch(std::size_t head_length, std::size_t rows, std::size_t heads,
@@ -51,9 +51,9 @@ std::size_t AttentionScratch(std::size_t head_length, std::size_t rows, std::siz
 
 // Floats per vector.
 constexpr std::size_t kVectorLength = 16;
-// Cells whose keys and values are converted to single precision at a time. They are read again for
-// each row and head, so they should stay in the L1 data cache: with AVX-512 heads of 256 elements
-// take 0.6 of the time with 16 cells that they take with 32.
+// Cells whose keys, and then values, are converted to single precision at a time. They are read
+// again for each row and head, so they should stay in the L1 data cache: with AVX-512 heads of 256
+// elements took 0.6 of the time with 16 cells that they took with 32.
 constexpr std::size_t AttentionTile(std::size_t head_length) { return head_length > 128 ? 16 : 32; }
 
 // attention_avx512.cc, attention_avx2.cc; attention_neon.cc

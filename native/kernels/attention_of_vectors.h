@@ -35,28 +35,35 @@ template <std::size_t kVectors>
 constexpr std::size_t kTile = AttentionTile(kVectors* kVectorLength);
 template <std::size_t kVectors>
 constexpr std::size_t kParts = kTile<kVectors> / kVectorLength;
+// Keys whose products with a head are summed at a time. A head of more than eight Vectors does not
+// stay in registers: it is loaded once for four keys.
+template <std::size_t kVectors>
+constexpr std::size_t kKeysTogether = kVectors > 8 ? 4 : 2;
 constexpr float kLog2E = 1.44269504088896340736F;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::uint16_t kHalfMinusInfinity = 0xfc00;
 
-// Arrays in the caller's scratch memory, in the order of AttentionScratch().
+// Arrays in the caller's scratch memory, in the order of AttentionScratch(). A unit is a head of a
+// row: unit = row * heads + head.
 struct Scratch {
   Scratch(std::uint8_t* bytes, const Attention& attention)
-      : keys(reinterpret_cast<float*>(bytes)),
-        values(keys + AttentionTile(attention.head_length) * attention.head_length),
-        sums(values + AttentionTile(attention.head_length) * attention.head_length),
-        bias(sums + attention.rows * attention.heads * attention.head_length),
+      : tile(reinterpret_cast<float*>(bytes)),
+        heads(tile + AttentionTile(attention.head_length) * attention.head_length),
+        sums(heads + attention.rows * attention.heads * attention.head_length),
+        scores(sums + attention.rows * attention.heads * attention.head_length),
+        bias(scores + attention.rows * attention.heads * AttentionTile(attention.head_length)),
         largest(bias + AttentionTile(attention.head_length)),
         weight(largest + attention.rows * attention.heads),
         seen(reinterpret_cast<std::int32_t*>(weight + attention.rows * attention.heads)),
         seen_before(seen + attention.cells + kVectorLength) {}
 
-  float* keys;                // [tile][head_length]
-  float* values;              // [tile][head_length]
-  float* sums;                // [row][head][head_length], weighted sums of the values
+  float* tile;                // [tile][head_length], the keys, then the values
+  float* heads;               // [unit][head_length], the queries, scaled for Exp2
+  float* sums;                // [unit][head_length], weighted sums of the values
+  float* scores;              // [unit][tile]
   float* bias;                // [tile], the mask, scaled for Exp2
-  float* largest;             // [row][head], largest score so far
-  float* weight;              // [row][head], sum of the weights
+  float* largest;             // [unit], largest score so far
+  float* weight;              // [unit], sum of the weights
   std::int32_t* seen;         // [cells + kVectorLength], the cells that the last row sees
   std::int32_t* seen_before;  // the same of a row before it
 };
@@ -137,32 +144,37 @@ SVC_TARGET void Widen(const std::uint16_t* halves, float* floats) {
   }
 }
 
-// Computes a head's scores for the tile's keys, as arguments of Exp2; minus infinity past the last
-// key.
+// Computes a unit's scores for the first `count` keys of the tile, as arguments of Exp2; minus
+// infinity for the others.
 template <std::size_t kVectors>
-SVC_TARGET void Score(const float* query, float scale, const Scratch& scratch, std::size_t count,
-                      Vector* scores) {
-  Vector head[kVectors];
-  for (std::size_t i = 0; i < kVectors; ++i) {
-    head[i] = Multiply(Load(query + i * kVectorLength), Broadcast(scale * kLog2E));
-  }
-  for (std::size_t part = 0; part < kParts<kVectors>; ++part) {
-    const std::size_t first = part * kVectorLength;
+SVC_TARGET void Score(const Scratch& scratch, std::size_t count, std::size_t unit) {
+  constexpr std::size_t kLength = kVectors * kVectorLength;
+  constexpr std::size_t kTogether = kKeysTogether<kVectors>;
+  const float* const head = scratch.heads + unit * kLength;
+  float* const scores = scratch.scores + unit * kTile<kVectors>;
+  for (std::size_t first = 0; first < kTile<kVectors>; first += kVectorLength) {
     if (first >= count) {
-      scores[part] = Broadcast(-kInfinity);
+      Store(Broadcast(-kInfinity), scores + first);
       continue;
     }
     Folded products[kVectorLength];
-    for (std::size_t cell = 0; cell < kVectorLength; ++cell) {
-      const float* key = scratch.keys + (first + cell) * kVectors * kVectorLength;
-      Vector product = Multiply(head[0], Load(key));
-      for (std::size_t i = 1; i < kVectors; ++i) {
-        product = MultiplyAdd(head[i], Load(key + i * kVectorLength), product);
+    for (std::size_t cell = 0; cell < kVectorLength; cell += kTogether) {
+      const float* const keys = scratch.tile + (first + cell) * kLength;
+      Vector sums[kTogether];
+      for (std::size_t k = 0; k < kTogether; ++k) {
+        sums[k] = Multiply(Load(head), Load(keys + k * kLength));
       }
-      products[cell] = Fold(product);
+      for (std::size_t i = kVectorLength; i < kLength; i += kVectorLength) {
+        const Vector part = Load(head + i);
+        for (std::size_t k = 0; k < kTogether; ++k) {
+          sums[k] = MultiplyAdd(part, Load(keys + k * kLength + i), sums[k]);
+        }
+      }
+      for (std::size_t k = 0; k < kTogether; ++k) products[cell + k] = Fold(sums[k]);
     }
-    const Vector sums = Add(SumEach(products), Load(scratch.bias + first));
-    scores[part] = SelectFirst(std::min(kVectorLength, count - first), sums, Broadcast(-kInfinity));
+    const Vector biased = Add(SumEach(products), Load(scratch.bias + first));
+    Store(SelectFirst(std::min(kVectorLength, count - first), biased, Broadcast(-kInfinity)),
+          scores + first);
   }
 }
 
@@ -184,11 +196,13 @@ SVC_TARGET void AddWeighted(const float* values, const float* weights, std::size
   for (std::size_t i = 0; i < kVectors; ++i) Store(sum[i], sums + i * kVectorLength);
 }
 
-// Adds the tile's values to the sums of a row's head, each weighted by its score. `unit`: index of
-// the head in the scratch arrays.
+// Adds the tile's values to the sums of a unit, each weighted by its score.
 template <std::size_t kVectors>
-SVC_TARGET void AddValues(const Vector* scores, const Scratch& scratch, std::size_t count,
-                          std::size_t unit) {
+SVC_TARGET void AddValues(const Scratch& scratch, std::size_t count, std::size_t unit) {
+  Vector scores[kParts<kVectors>];
+  for (std::size_t part = 0; part < kParts<kVectors>; ++part) {
+    scores[part] = Load(scratch.scores + unit * kTile<kVectors> + part * kVectorLength);
+  }
   float& largest = scratch.largest[unit];
   const float before = largest;
   for (std::size_t part = 0; part < kParts<kVectors>; ++part) {
@@ -211,23 +225,34 @@ SVC_TARGET void AddValues(const Vector* scores, const Scratch& scratch, std::siz
   float* const sums = scratch.sums + unit * kLength;
   std::size_t done = 0;
   for (; done + kTogether * kVectorLength <= kLength; done += kTogether * kVectorLength) {
-    AddWeighted<kTogether, kLength>(scratch.values + done, weights, count, shrink, sums + done);
+    AddWeighted<kTogether, kLength>(scratch.tile + done, weights, count, shrink, sums + done);
   }
   if constexpr (kVectors % kTogether != 0) {
-    AddWeighted<kVectors % kTogether, kLength>(scratch.values + done, weights, count, shrink,
+    AddWeighted<kVectors % kTogether, kLength>(scratch.tile + done, weights, count, shrink,
                                                sums + done);
   }
 }
 
-// Converts the keys and values of a tile's cells.
+// Starts to load a tile's cells: a cell's keys lie far from those of the next, so the processor does
+// not load them by itself.
 template <std::size_t kVectors>
-SVC_TARGET void WidenTile(const Attention& attention, const std::int32_t* cells, std::size_t count,
-                          const Scratch& scratch) {
-  constexpr std::size_t kLength = kVectors * kVectorLength;
+SVC_TARGET void Prefetch(const std::uint16_t* halves, std::size_t stride, const std::int32_t* cells,
+                         std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    const auto cell = static_cast<std::size_t>(cells[i]);
-    Widen<kVectors>(attention.keys + cell * attention.key_stride, scratch.keys + i * kLength);
-    Widen<kVectors>(attention.values + cell * attention.value_stride, scratch.values + i * kLength);
+    const std::uint16_t* const cell = halves + static_cast<std::size_t>(cells[i]) * stride;
+    for (std::size_t at = 0; at < kVectors * kVectorLength; at += 32) {
+      __builtin_prefetch(cell + at);
+    }
+  }
+}
+
+// Converts the keys or values of a tile's cells.
+template <std::size_t kVectors>
+SVC_TARGET void WidenTile(const std::uint16_t* halves, std::size_t stride,
+                          const std::int32_t* cells, std::size_t count, const Scratch& scratch) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Widen<kVectors>(halves + static_cast<std::size_t>(cells[i]) * stride,
+                    scratch.tile + i * kVectors * kVectorLength);
   }
 }
 
@@ -235,6 +260,21 @@ SVC_TARGET void SetBias(const std::uint16_t* mask, const std::int32_t* cells, st
                         const Scratch& scratch) {
   for (std::size_t i = 0; i < count; ++i) {
     scratch.bias[i] = ToFloat(mask[static_cast<std::size_t>(cells[i])]) * kLog2E;
+  }
+}
+
+template <std::size_t kVectors>
+SVC_TARGET void ScaleQueries(const Attention& attention, const RowGroup& group,
+                             const Scratch& scratch) {
+  float* head = scratch.heads;
+  for (std::size_t row = group.first; row < group.first + group.rows; ++row) {
+    for (std::size_t i = 0; i < attention.heads; ++i) {
+      const float* const query =
+          attention.queries + row * attention.query_row_stride + i * attention.query_stride;
+      for (std::size_t v = 0; v < kVectors; ++v, head += kVectorLength) {
+        Store(Multiply(Load(query + v * kVectorLength), Broadcast(attention.scale * kLog2E)), head);
+      }
+    }
   }
 }
 
@@ -247,23 +287,27 @@ SVC_TARGET void AttendTogether(const Attention& attention, const RowGroup& group
   std::fill_n(scratch.weight, units, 0.0F);
   std::fill_n(scratch.largest, units, -kInfinity);
   std::fill_n(scratch.bias, kTile<kVectors>, 0.0F);
+  ScaleQueries<kVectors>(attention, group, scratch);
   const std::size_t most = group.seen[group.rows - 1];
   for (std::size_t first = 0; first < most; first += kTile<kVectors>) {
     const std::int32_t* const cells = scratch.seen + first;
     const std::size_t width = std::min(kTile<kVectors>, most - first);
-    WidenTile<kVectors>(attention, cells, width, scratch);
+    // Cells of the tile that the row of a unit sees.
+    const auto count_of = [&](std::size_t unit) {
+      return std::clamp(group.seen[unit / attention.heads], first, first + width) - first;
+    };
     if (group.has_bias) SetBias(MaskOf(attention, group.first), cells, width, scratch);
-    for (std::size_t row = 0; row < group.rows; ++row) {
-      if (group.seen[row] <= first) continue;
-      const std::size_t count = std::min(kTile<kVectors>, group.seen[row] - first);
-      const float* const queries =
-          attention.queries + (group.first + row) * attention.query_row_stride;
-      for (std::size_t head = 0; head < attention.heads; ++head) {
-        Vector scores[kParts<kVectors>];
-        Score<kVectors>(queries + head * attention.query_stride, attention.scale, scratch, count,
-                        scores);
-        AddValues<kVectors>(scores, scratch, count, row * attention.heads + head);
-      }
+    WidenTile<kVectors>(attention.keys, attention.key_stride, cells, width, scratch);
+    Prefetch<kVectors>(attention.values, attention.value_stride, cells, width);
+    for (std::size_t unit = 0; unit < units; ++unit) {
+      Score<kVectors>(scratch, count_of(unit), unit);
+    }
+    WidenTile<kVectors>(attention.values, attention.value_stride, cells, width, scratch);
+    Prefetch<kVectors>(attention.keys, attention.key_stride, cells + width,
+                       std::min(kTile<kVectors>, most - first - width));
+    for (std::size_t unit = 0; unit < units; ++unit) {
+      const std::size_t count = count_of(unit);
+      if (count > 0) AddValues<kVectors>(scratch, count, unit);
     }
   }
 }
