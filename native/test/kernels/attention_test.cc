@@ -198,7 +198,8 @@ TEST(RowsTogetherAreThoseOfEachAlone) {
 
 // Returns a hash of the outputs of one case per head length, number of cells and kind of mask.
 std::uint64_t DigestOf(AttentionKernel* attend) {
-  constexpr std::size_t kRows = 8;            // whatever number is computed at a time
+  // Not kAttentionRows: the digest must not change with it.
+  constexpr std::size_t kRows = 8;
   std::uint64_t digest = 0xcbf29ce484222325;  // FNV-1a
   const auto add = [&](const std::vector<float>& outputs) {
     for (const float output : outputs) {
