@@ -233,8 +233,8 @@ SVC_TARGET void AddValues(const Scratch& scratch, std::size_t count, std::size_t
   }
 }
 
-// Starts to load a tile's cells: a cell's keys lie far from those of the next, so the processor does
-// not load them by itself.
+// Starts to load a tile's cells. The keys of a cell lie far from those of the next, so the
+// processor does not load them by itself.
 template <std::size_t kVectors>
 SVC_TARGET void Prefetch(const std::uint16_t* halves, std::size_t stride, const std::int32_t* cells,
                          std::size_t count) {
