@@ -35,8 +35,8 @@ template <std::size_t kVectors>
 constexpr std::size_t kTile = AttentionTile(kVectors* kVectorLength);
 template <std::size_t kVectors>
 constexpr std::size_t kParts = kTile<kVectors> / kVectorLength;
-// Keys whose products with a head are summed at a time. A head of more than eight Vectors does not
-// stay in registers: it is loaded once for four keys.
+// Keys whose products with a query are summed at a time. A query of more than eight Vectors does
+// not stay in registers: it is loaded once for four keys.
 template <std::size_t kVectors>
 constexpr std::size_t kKeysTogether = kVectors > 8 ? 4 : 2;
 constexpr float kLog2E = 1.44269504088896340736F;
@@ -48,8 +48,8 @@ constexpr std::uint16_t kHalfMinusInfinity = 0xfc00;
 struct Scratch {
   Scratch(std::uint8_t* bytes, const Attention& attention)
       : tile(reinterpret_cast<float*>(bytes)),
-        heads(tile + AttentionTile(attention.head_length) * attention.head_length),
-        sums(heads + attention.rows * attention.heads * attention.head_length),
+        queries(tile + AttentionTile(attention.head_length) * attention.head_length),
+        sums(queries + attention.rows * attention.heads * attention.head_length),
         scores(sums + attention.rows * attention.heads * attention.head_length),
         bias(scores + attention.rows * attention.heads * AttentionTile(attention.head_length)),
         largest(bias + AttentionTile(attention.head_length)),
@@ -58,7 +58,7 @@ struct Scratch {
         seen_before(seen + attention.cells + kVectorLength) {}
 
   float* tile;                // [tile][head_length], the keys, then the values
-  float* heads;               // [unit][head_length], the queries, scaled for Exp2
+  float* queries;             // [unit][head_length], scaled for Exp2
   float* sums;                // [unit][head_length], weighted sums of the values
   float* scores;              // [unit][tile]
   float* bias;                // [tile], the mask, scaled for Exp2
@@ -150,7 +150,7 @@ template <std::size_t kVectors>
 SVC_TARGET void Score(const Scratch& scratch, std::size_t count, std::size_t unit) {
   constexpr std::size_t kLength = kVectors * kVectorLength;
   constexpr std::size_t kTogether = kKeysTogether<kVectors>;
-  const float* const head = scratch.heads + unit * kLength;
+  const float* const query = scratch.queries + unit * kLength;
   float* const scores = scratch.scores + unit * kTile<kVectors>;
   for (std::size_t first = 0; first < kTile<kVectors>; first += kVectorLength) {
     if (first >= count) {
@@ -162,10 +162,10 @@ SVC_TARGET void Score(const Scratch& scratch, std::size_t count, std::size_t uni
       const float* const keys = scratch.tile + (first + cell) * kLength;
       Vector sums[kTogether];
       for (std::size_t k = 0; k < kTogether; ++k) {
-        sums[k] = Multiply(Load(head), Load(keys + k * kLength));
+        sums[k] = Multiply(Load(query), Load(keys + k * kLength));
       }
       for (std::size_t i = kVectorLength; i < kLength; i += kVectorLength) {
-        const Vector part = Load(head + i);
+        const Vector part = Load(query + i);
         for (std::size_t k = 0; k < kTogether; ++k) {
           sums[k] = MultiplyAdd(part, Load(keys + k * kLength + i), sums[k]);
         }
@@ -266,13 +266,14 @@ SVC_TARGET void SetBias(const std::uint16_t* mask, const std::int32_t* cells, st
 template <std::size_t kVectors>
 SVC_TARGET void ScaleQueries(const Attention& attention, const RowGroup& group,
                              const Scratch& scratch) {
-  float* head = scratch.heads;
+  float* scaled = scratch.queries;
   for (std::size_t row = group.first; row < group.first + group.rows; ++row) {
     for (std::size_t i = 0; i < attention.heads; ++i) {
       const float* const query =
           attention.queries + row * attention.query_row_stride + i * attention.query_stride;
-      for (std::size_t v = 0; v < kVectors; ++v, head += kVectorLength) {
-        Store(Multiply(Load(query + v * kVectorLength), Broadcast(attention.scale * kLog2E)), head);
+      for (std::size_t v = 0; v < kVectors; ++v, scaled += kVectorLength) {
+        Store(Multiply(Load(query + v * kVectorLength), Broadcast(attention.scale * kLog2E)),
+              scaled);
       }
     }
   }
