@@ -66,7 +66,7 @@ function summary(values: readonly number[], unit: string): string {
   return `${String(median)} ${least === most ? '' : `(${String(least)}–${String(most)}) `}${unit}`.trimEnd();
 }
 
-/** Of all files of the page, each compressed with gzip. */
+/** Returns the size of all files of the page together, each compressed with gzip. */
 async function compressedBytes(): Promise<number> {
   const names = await readdir(join(root, CONSOLE));
   const files = await Promise.all(names.map((name) => readFile(join(root, CONSOLE, name))));

@@ -30,7 +30,7 @@ const node = (title, ...args) => run(title, process.execPath, args);
 const GATES = {
   types: () => node('types', 'node_modules/typescript/bin/tsc', '-p', '.'),
   'console types': async () => {
-    // Of a browser, whose names nothing else may use.
+    // They run in a browser; no other file may use a browser's global names.
     for (const folder of ['console', 'test/console'])
       await node(`types of ${folder}`, 'node_modules/typescript/bin/tsc', '-p', folder);
   },

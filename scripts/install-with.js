@@ -54,7 +54,7 @@ await main(async () => {
 /** Manifests of all platform packages: yarn reads those of other platforms, which may not have been built here. */
 function platformManifests() {
   const { version } = manifest;
-  // Of no file: yarn wants one, npm and pnpm do not look.
+  // The digest of no file: yarn wants one, npm and pnpm do not look.
   const integrity = `sha512-${createHash('sha512').digest('base64')}`;
   return Object.keys(platforms).map((each) => ({ name: packageName(each), version, integrity, ...restrictions(each) }));
 }

@@ -22,7 +22,7 @@ export interface Result {
 }
 
 export interface Results {
-  /** Of its section. */
+  /** Heading of its section. */
   readonly heading: string;
   readonly machine: string;
   /** RFC 3339. */

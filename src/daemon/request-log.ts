@@ -19,7 +19,7 @@ export function keyField(caller: Caller | null | undefined): { readonly key?: st
 export interface FailedClient {
   /** Absent or null: it was refused before it was known. */
   readonly caller?: Caller | null | undefined;
-  /** Of the peer; used if there is no caller. */
+  /** Address of the peer; used if there is no caller. */
   readonly address?: string | undefined;
 }
 

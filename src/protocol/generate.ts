@@ -408,7 +408,7 @@ export interface GenerateResult extends AnswerFacts {
   readonly reasoning?: string;
   /** Absent: none. */
   readonly tool_calls?: readonly ToolCall[];
-  /** Of all tokens of the text. Absent: not requested. */
+  /** One entry for each token of the text. Absent: not requested. */
   readonly logprobs?: readonly TokenLogprobs[];
   readonly finish_reason: FinishReason;
   /** As in FinishEvent. */

@@ -41,7 +41,7 @@ export interface Outcome {
   readonly firstTextMs: number | null;
   /** null: the answer was not completed. */
   readonly finish: FinishEvent | null;
-  /** Of an answer that was cut off: what is known of its usage, with one token for each event that was sent. */
+  /** Known usage of an answer that was cut off; each event that was sent counts as one token. */
   readonly cut?: { readonly input_tokens: number | null; readonly output_tokens: number };
   readonly attempts: readonly { readonly provider: string; readonly code: 'ok' | ErrorCode }[];
 }

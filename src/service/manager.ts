@@ -163,7 +163,7 @@ const taskScheduler: Manager = {
   },
 };
 
-/** Of Get-ScheduledTask; 0: there is no such task. */
+/** States that Get-ScheduledTask returns; 0: there is no such task. */
 const TASK_STATE = { disabled: 1, running: 4 } as const;
 
 function taskFolder(): string {

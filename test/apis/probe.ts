@@ -20,7 +20,7 @@ interface Sent {
 }
 
 interface Probed extends ScriptedListener {
-  /** Of the id of a stored response; empty: there is none. */
+  /** The 32 digits of a stored response's id; empty: none is stored. */
   readonly stored: string;
 }
 

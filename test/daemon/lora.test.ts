@@ -270,7 +270,7 @@ test('an adapter that cannot be used is refused, or named, and requests without 
   assert.is(await answer(daemon), base);
   assert.is.not(await answer(daemon, [{ id: 'style', scale: 1 }]), base);
 
-  // Of the same size, so that only the engine sees it.
+  // The damaged file has the same size, so that only the engine sees it.
   const [, style] = await adaptersOf(daemon);
   const bytes = readFileSync(style?.path ?? '');
   bytes.write('!', bytes.indexOf('lora_a'));

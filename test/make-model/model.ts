@@ -148,9 +148,9 @@ async function tokenizerEntries(
 
 /** Standard deviations of the residual stream's parts. */
 interface Scales {
-  /** Of a layer's feed-forward output. */
+  /** Deviation of a layer's feed-forward output. */
   readonly added: number;
-  /** Of a layer's attention output. */
+  /** Deviation of a layer's attention output. */
   readonly mixed: number;
 }
 

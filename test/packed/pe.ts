@@ -88,7 +88,7 @@ function exportTable(section: Section, names: readonly string[]): [number, numbe
 function importTable(section: Section, imports: WindowsLibrary['imports']): [number, number] {
   const libraries = Object.entries(imports).flatMap(([library, names]) => {
     const hints = names.map((name) => section.add(Buffer.from(`\0\0${name}\0`)));
-    // Of 64 bits each, with a zero at the end.
+    // 64 bits each, with a zero at the end.
     const thunks = [...hints, 0].flatMap((address) => [address, 0]);
     return [section.addNumbers(...thunks), 0, 0, section.addText(library), section.addNumbers(...thunks)];
   });

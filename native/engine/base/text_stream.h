@@ -17,8 +17,8 @@ namespace svc {
 // Owner: one generation. Not thread-safe.
 class TextStream {
  public:
-  // `own_stop`: stop strings of the model's template; nobody is told about them. Empty stop strings
-  // are ignored.
+  // `own_stop`: stop strings of the model's template; never reported to the client. Empty stop
+  // strings are ignored.
   explicit TextStream(std::vector<std::string> stop, std::vector<std::string> own_stop = {});
 
   // Adds the bytes of a token and appends the text that may be delivered now to *text. Returns true

@@ -142,7 +142,7 @@ std::vector<PrefixStore::Step> PrefixStore::Chain(ShareId salt, std::span<const 
       if (scope.salt != salt || begin > end) continue;
       const std::uint32_t common = SharedLength(own, tokens);
       if (!options_.divisible && common != own.size()) continue;
-      // Of two that reach equally far, the smaller one.
+      // The smaller one of two that reach equally far.
       const bool smaller = best.entry != nullptr && begin > best.entry->head.begin;
       if (common > best.end || (common == best.end && smaller)) best = {entry, common};
     }

@@ -42,7 +42,7 @@ class FairQueue {
   double CounterOf(ShareId share) const;
 
   // Shares that have requests, or were given more than the virtual time. The others have less than
-  // anybody here.
+  // each of these.
   std::vector<ShareId> Known() const;
 
  private:

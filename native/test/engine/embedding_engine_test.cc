@@ -21,7 +21,7 @@ std::vector<std::string> EmbeddingModels() {
 // Minimum cosine similarity of equal inputs: the batch shape may change the rounding.
 constexpr float kSame = 0.999F;
 
-// Of two vectors of length 1.
+// Cosine of the angle between two vectors of length 1.
 float Cosine(const std::vector<float>& a, const std::vector<float>& b) {
   float product = 0;
   for (std::size_t i = 0; i < a.size(); ++i) product += a[i] * b[i];

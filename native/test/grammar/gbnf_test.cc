@@ -117,7 +117,7 @@ TEST(RepetitionsApplyToThePartBeforeThem) {
             "[{3,3}<0-10FFFF> {2,}<0-10FFFF> {2,5}<0-10FFFF> {0,0}<0-10FFFF>]");
   EXPECT_EQ(Root(".{ 2 ,\n 5 }"), "[{2,5}<0-10FFFF>]");
   EXPECT_EQ(Root(". \t *"), "[{0,}<0-10FFFF>]");
-  // Of a repetition, only whether it may be left out can be said again.
+  // Only `?`, that it may be left out, can follow a repetition.
   EXPECT_EQ(Root(".*? .+? .?? .{1,3}?"),
             "[{0,}<0-10FFFF> {0,}<0-10FFFF> {0,1}<0-10FFFF> {0,3}<0-10FFFF>]");
   for (const char* twice : {".**", ".+*", ".?+", ".{2,3}?", ".{2}{2}"}) {

@@ -213,7 +213,7 @@ TEST(CopiesOfStatesHoldTwoOfTheLongest) {
   EXPECT_EQ(StateCopyBytes(1024 * kMiB, size, 1024), 2248 * kMiB);
   EXPECT_EQ(StateCopyBytes(16 * kGiB, size, 1024), 4 * kGiB);
   EXPECT_EQ(StateCopyBytes(1024 * kMiB, {.fixed_bytes = 1}, 1024), 512 * kMiB);
-  // Of unknown states as much as the cache.
+  // If the size of a state is not known: as much as the cache.
   EXPECT_EQ(StateCopyBytes(3 * kGiB, {}, 1024), 3 * kGiB);
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 std::string ProjectorPath(const std::string& name) { return test::ModelPath("projectors/" + name); }
 
-// Of all devices. The processor has a name.
+// Bytes on all devices together. The processor has a name, too.
 std::uint64_t BytesOf(const LoadOptions& options) {
   std::uint64_t sum = 0;
   for (const auto& [device, bytes] : ProjectorBytes(options)) {

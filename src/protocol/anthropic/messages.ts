@@ -30,7 +30,7 @@ export interface WireMessage {
 /** Paths in the caller's request. */
 export interface Place {
   readonly message: string;
-  /** Of each part of the content, if the content is a list. */
+  /** Path of each part of the content, if the content is a list. */
   readonly parts: readonly string[];
   readonly calls: readonly string[];
 }

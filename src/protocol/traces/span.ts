@@ -37,7 +37,7 @@ export interface Span {
 }
 
 export interface SpanStart {
-  /** Of the span above: the client's headers, as received. */
+  /** Headers of the client, as received; they name the parent span. */
   readonly headers: TraceHeaders;
   /** Id of the request: the trace id if the client sent none. */
   readonly requestId: string;

@@ -80,7 +80,7 @@ export class Remainder {
     this.#known.set(kind, (this.#known.get(kind) ?? 0) + more);
   }
 
-  /** Returns how many of the next `count` were told before. */
+  /** Returns how many of the next `count` were sent before. */
   #skip(kind: string, count: number): number {
     const known = Math.min(this.#known.get(kind) ?? 0, count);
     this.#count(kind, -known);

@@ -35,7 +35,7 @@ export interface RunOptions {
   readonly route: Route;
   /** Ended by the run. */
   readonly span: Span;
-  /** Called with the complete response, before its last event is told. Never rejects. */
+  /** Called with the complete response, before its last event is sent. Never rejects. */
   keep(record: StoredResponse): Promise<void>;
 }
 

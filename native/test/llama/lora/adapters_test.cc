@@ -52,7 +52,7 @@ TEST(AnAdapterOfTheModelCanBeUsed) {
   const AdapterSet both = {{.index = 0, .scale = 0.5F}, {.index = 2, .scale = -1}};
   EXPECT(adapters.Choose({{"c", -1}, {"a", 0.5F}}).value() == both);
   EXPECT(adapters.Choose({}).value().empty());
-  // Of scale 0, nothing else matters.
+  // An adapter with scale 0 is ignored, even if it is unknown or repeated.
   EXPECT(adapters.Choose({{"a", 0}, {"nobody", 0}, {"b", 0}, {"a", -0.0F}}).value().empty());
   EXPECT_EQ(adapters.Choose({{"a", 0}, {"a", 1}}).value().size(), 1U);
 }
@@ -197,7 +197,7 @@ TEST(NoDamageOfTheHeaderEndsTheProcess) {
 
 TEST(TheMemoryOfAnAdapterIsThatOfItsTensors) {
   const AdapterMemory memory = AdapterMemoryOf(AdapterPath("llama-attention"));
-  // Of two layers, attn_q and attn_v with rank 4, in F32: 128 inputs, 128 and 64 outputs.
+  // attn_q and attn_v of two layers with rank 4, in F32: 128 inputs, 128 and 64 outputs.
   EXPECT_EQ(memory.weights_bytes, 2U * 4 * 4 * (128 + 128 + 128 + 64));
   EXPECT_EQ(memory.widest_rows, 128U);
   EXPECT_EQ(memory.output_width, 0U);
