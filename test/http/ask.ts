@@ -52,7 +52,12 @@ export async function open(
   });
   req.end(sent);
   // A server that answers early may close while the body is still being sent.
-  const [res] = (await once(req, 'response')) as [IncomingMessage];
+  const [res] = (await once(req, 'response').catch((error: unknown) => {
+    // The system's message is no more than "write EPIPE".
+    const { message } = error as Error;
+    const written = `${req.method} ${path.slice(0, 100)}, ${String(req.socket?.bytesWritten ?? 0)} bytes written`;
+    throw Object.assign(error as Error, { message: `${message} (${written})` });
+  })) as [IncomingMessage];
   req.on('error', () => undefined);
   return res;
 }

@@ -45,6 +45,9 @@ export interface DaemonProcessOptions {
 }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** Lines that are shown of a daemon's output when it ends by itself, and their length. */
+const LAST_LINES = 20;
+const LINE_CHARACTERS = 500;
 
 /** Daemons still running; a test that is terminated for exceeding its time limit kills them. */
 const living = new Set<ChildProcess>();
@@ -54,6 +57,12 @@ process.once('SIGTERM', () => {
 });
 
 const loaderOf = (entry: string): string[] => (entry.endsWith('.ts') ? ['--import', 'tsx'] : []);
+
+/** Prints how a daemon ended that no test has killed: the tests that used it fail with the error of a connection. */
+function reportEnd(child: ChildProcess, exit: Exit, lines: readonly string[]): void {
+  const last = lines.slice(-LAST_LINES).map((line) => line.slice(0, LINE_CHARACTERS));
+  console.error([`daemon ${String(child.pid)} ended: ${JSON.stringify(exit)}`, ...last].join('\n'));
+}
 
 /** The caller must kill or stop the daemon before it removes the home. */
 export function spawnDaemon(
@@ -79,6 +88,7 @@ export function spawnDaemon(
   child.once('close', (code, signal) => {
     ended = { code, signal };
     living.delete(child);
+    if (code !== 0 && !child.killed) reportEnd(child, ended, [...stray, ...log.map((line) => JSON.stringify(line))]);
   });
   const socketPath = env['SVC_SOCKET'] ?? join(home.dir, 'run', 'svc.sock');
   const client = new ControlClient(socketPath);
