@@ -65,15 +65,22 @@ test('an abort is told with its reason, the last line on stderr', async () => {
 });
 
 test('a driver that hangs leads to a result too', async () => {
-  const probe = await probeOf(`tell('looking for compute devices'); setInterval(() => {}, 1000);`, 1500);
-  assert.is(probe.error?.message, 'the engine process gave no answer for 1.5 s while looking for compute devices');
+  // The child starts within that time, too: on a busy machine Node alone needs seconds, so it grows until it is enough.
+  for (let timeoutMs = 1500; ; timeoutMs *= 4) {
+    const probe = await probeOf(`tell('looking for compute devices'); setInterval(() => {}, 1000);`, timeoutMs);
+    const noAnswer = `the engine process gave no answer for ${String(timeoutMs / 1000)} s while`;
+    if (probe.error?.message === `${noAnswer} starting` && timeoutMs < 60_000) continue;
+    assert.is(probe.error?.message, `${noAnswer} looking for compute devices`);
+    return;
+  }
 });
 
 test('a child that hangs after its last output does not matter', async () => {
   const began = performance.now();
-  const probe = await probeOf(`tell(null); setInterval(() => {}, 1000);`);
+  const timeoutMs = 240_000;
+  const probe = await probeOf(`tell(null); setInterval(() => {}, 1000);`, timeoutMs);
   assert.is(probe.error, null);
-  assert.ok(performance.now() - began < 20_000, 'not when its time is over');
+  assert.ok(performance.now() - began < timeoutMs, 'not when its time is over');
 });
 
 test('garbage from the child leads to a result too', async () => {
