@@ -27,23 +27,10 @@ export function ownCommand(which: keyof typeof ENTRIES, entry?: string): OwnComm
   const file = entry ?? fileURLToPath(new URL(ENTRIES[which] + extname(import.meta.url), import.meta.url));
   if (extname(file) !== '.ts') return { command: [program, file], cwd: undefined };
   // `--import tsx` is resolved from the working directory.
-  return { command: [program, ...loaderArguments(), file], cwd: dirname(file) };
+  return { command: [program, '--import', 'tsx', file], cwd: dirname(file) };
 }
 
 /** Returns the command for `svc` in a file that outlives this process: its path stays the same after an update. */
 export function installedCommand(): readonly string[] {
   return isExecutable ? [process.execPath] : [process.execPath, realpathSync(ownFile('bin/svc.js'))];
-}
-
-/** From source, the child needs only the TypeScript loader among our own Node arguments. */
-function loaderArguments(): string[] {
-  const found: string[] = [];
-  const { execArgv } = process;
-  for (let at = 0; at < execArgv.length; at++) {
-    const argument = execArgv[at] as string;
-    const [name, value] = argument.split('=', 2) as [string, string?];
-    if (name !== '--import' && name !== '--require' && name !== '--loader') continue;
-    found.push(name, value ?? (execArgv[++at] as string));
-  }
-  return found;
 }
