@@ -30,7 +30,7 @@ await main(async () => {
   try {
     for (const version of asked.length > 0 ? asked : VERSIONS) {
       const node = await nodeFromNpm(PLATFORM, version);
-      const { passed, failed, ms, output, failures } = await runTestFile(TEST, join(scratch, version), node);
+      const { passed, failed, ms, output, failures } = await runTestFile(TEST, join(scratch, version), { node });
       say(`Node ${version}: ${passed} passed, ${failed} failed, ${(ms / 1000).toFixed(0)} s`);
       if (failed > 0) process.stdout.write(`${output}\n${failures.map((each) => `${each}\n`).join('')}`);
       results.push({ version, passed, failed });

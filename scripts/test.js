@@ -4,8 +4,8 @@
  *   npm test                            everything
  *   npm test -- engine/frames cli/      only test files whose path contains one of these
  *
- * First the engine's native tests (CMake and ctest), then every test/**\/*.test.ts in its own process, six at a time,
- * the longest first. A file also fails if it runs no test, takes too long, or leaves a process or file behind. The
+ * First the engine's native tests (CMake and ctest), then every test/**\/*.test.ts, bundled, in its own process, six at
+ * a time, the longest first. A file also fails if it runs no test, takes too long, or leaves a process or file behind. The
  * output ends with the names of failed tests; the last line is `N passed, N failed`.
  */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -19,6 +19,7 @@ import { installTestPackages } from './steps/packages.js';
 import { inRoot, root } from './steps/root.js';
 import { main, say } from './steps/run.js';
 import { runTestFile } from './steps/test-file.js';
+import { bundleTests } from './steps/test-programs.js';
 
 /** Test files at a time. On two cores they spend half of their time waiting for processes. */
 const AT_A_TIME = 6;
@@ -89,19 +90,21 @@ function rank(file) {
 
 async function runTestFiles(files) {
   const scratch = await mkdtemp(join(tmpdir(), 'svc-t-'));
+  const bundles = await mkdtemp(inRoot('build', 'tests-'));
+  const programs = await bundleTests(files, bundles);
   const waiting = files.map((file, index) => ({ file, folder: join(scratch, String(index)) }));
   const results = [];
   // Ctrl-C also reaches the running test files; this program survives to clean up after them.
   process.once('SIGINT', () => (waiting.length = 0));
   const worker = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const result = await runTestFile(next.file, next.folder);
+      const result = await runTestFile(next.file, next.folder, { program: programs.get(next.file) });
       report(result);
       results.push(result);
     }
   };
   await Promise.all(Array.from({ length: AT_A_TIME }, worker));
-  await rm(scratch, { recursive: true, force: true });
+  for (const folder of [scratch, bundles]) await rm(folder, { recursive: true, force: true });
 
   const slowest = [...results].sort((a, b) => b.ms - a.ms).slice(0, SLOWEST_SHOWN);
   process.stdout.write(`slowest: ${slowest.map(({ file, ms }) => `${file} ${(ms / 1000).toFixed(1)} s`).join(', ')}\n`);

@@ -7,4 +7,10 @@ export interface TestFileResult extends FileResult {
   readonly problems: readonly string[];
   readonly output: string;
 }
-export function runTestFile(file: string, scratch: string, node?: string, endMs?: number): Promise<TestFileResult>;
+
+export interface TestFileOptions {
+  readonly program?: string | undefined;
+  readonly node?: string;
+  readonly endMs?: number;
+}
+export function runTestFile(file: string, scratch: string, options?: TestFileOptions): Promise<TestFileResult>;

@@ -26,17 +26,19 @@ const SUMMARY = /^ *Duration: /m;
 const MARK = 'SVC_TEST_FILE_RUN';
 
 /**
- * Runs `file` with `scratch`, an absent folder, as its temporary directory, by `node`, another build of Node or this one.
- * It is killed if it has not ended `endMs` after its last test.
+ * Runs `file` with `scratch`, an absent folder, as its temporary directory: its `program` (test-programs.js), or the file
+ * itself through the loader; by `node`, another build of Node or this one. It is killed if it has not ended `endMs`
+ * after its last test.
  * Resolves with `{ file, passed, failed, skipped, ms, problems, failures, output }`; `problems` are sentences,
  * `failures` the names of the failed tests and then the problems.
  */
-export async function runTestFile(file, scratch, node = process.execPath, endMs = END_MS) {
+export async function runTestFile(file, scratch, { program, node = process.execPath, endMs = END_MS } = {}) {
   const startedAt = performance.now();
   await mkdir(scratch, { recursive: true });
   await shareTranspilerCache(scratch);
   const problems = [];
-  const { code, output, timeout } = await runToEnd(file, scratch, node, endMs);
+  const command = program === undefined ? ['--import', 'tsx', file] : ['--enable-source-maps', program];
+  const { code, output, timeout } = await runToEnd([node, ...command], scratch, endMs);
   const isTimeout = timeout !== null;
   if (isTimeout) problems.push(timeout);
 
@@ -59,15 +61,11 @@ export async function runTestFile(file, scratch, node = process.execPath, endMs 
   return { file, passed, failed, skipped, ms: performance.now() - startedAt, problems, failures, output };
 }
 
-async function runToEnd(file, scratch, node, endMs) {
+async function runToEnd([node, ...args], scratch, endMs) {
   const env = { ...process.env, TMPDIR: scratch, [MARK]: scratch, ...addonVariables };
   const chunks = [];
   let timeout = null;
-  const child = spawn(node, ['--import', 'tsx', file], {
-    cwd: root,
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const child = spawn(node, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const end = (reason) => {
     timeout = reason;
     child.kill('SIGKILL');

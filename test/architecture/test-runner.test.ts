@@ -67,7 +67,7 @@ test('a file that does not end after its last test is ended, and its failed test
   const file = join(dir, 'open.test.mjs');
   const open = `test('fails', () => { setInterval(() => undefined, 1000); assert.unreachable(); });`;
   await writeFile(file, `${UVU}\n${open}\ntest.run();\n`);
-  const result = await runTestFile(file, join(dir, 'scratch'), process.execPath, 200);
+  const result = await runTestFile(file, join(dir, 'scratch'), { endMs: 200 });
   assert.is(result.failed, 2);
   assert.equal(result.failures, ['fails', 'did not end within 0.2 s of its last test']);
 });
