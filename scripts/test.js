@@ -5,8 +5,8 @@
  *   npm test -- engine/frames cli/      only test files whose path contains one of these
  *
  * First the engine's native tests (CMake and ctest), then every test/**\/*.test.ts, bundled, in its own process, six at
- * a time, the longest first. A file also fails if it runs no test, takes too long, or leaves a process or file behind. The
- * output ends with the names of failed tests; the last line is `N passed, N failed`.
+ * a time, the longest first. A file also fails if it runs no test, takes too long, or leaves a process or file behind.
+ * The output ends with the names of failed tests; the last line is `N passed, N failed`.
  */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -91,23 +91,35 @@ function rank(file) {
 async function runTestFiles(files) {
   const scratch = await mkdtemp(join(tmpdir(), 'svc-t-'));
   const bundles = await mkdtemp(inRoot('build', 'tests-'));
-  const programs = await bundleTests(files, bundles);
-  const waiting = files.map((file, index) => ({ file, folder: join(scratch, String(index)) }));
+  let results;
+  try {
+    const programs = await bundleTests(files, bundles);
+    results = await runEach(files, (file, index) =>
+      runTestFile(file, join(scratch, String(index)), { program: programs.get(file) }),
+    );
+  } finally {
+    for (const folder of [scratch, bundles]) await rm(folder, { recursive: true, force: true });
+  }
+
+  const slowest = [...results].sort((a, b) => b.ms - a.ms).slice(0, SLOWEST_SHOWN);
+  process.stdout.write(`slowest: ${slowest.map(({ file, ms }) => `${file} ${(ms / 1000).toFixed(1)} s`).join(', ')}\n`);
+  return results;
+}
+
+async function runEach(files, runFile) {
+  const waiting = [...files.entries()];
   const results = [];
   // Ctrl-C also reaches the running test files; this program survives to clean up after them.
   process.once('SIGINT', () => (waiting.length = 0));
   const worker = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const result = await runTestFile(next.file, next.folder, { program: programs.get(next.file) });
+      const [index, file] = next;
+      const result = await runFile(file, index);
       report(result);
       results.push(result);
     }
   };
   await Promise.all(Array.from({ length: AT_A_TIME }, worker));
-  for (const folder of [scratch, bundles]) await rm(folder, { recursive: true, force: true });
-
-  const slowest = [...results].sort((a, b) => b.ms - a.ms).slice(0, SLOWEST_SHOWN);
-  process.stdout.write(`slowest: ${slowest.map(({ file, ms }) => `${file} ${(ms / 1000).toFixed(1)} s`).join(', ')}\n`);
   return results;
 }
 

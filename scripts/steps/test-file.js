@@ -26,9 +26,9 @@ const SUMMARY = /^ *Duration: /m;
 const MARK = 'SVC_TEST_FILE_RUN';
 
 /**
- * Runs `file` with `scratch`, an absent folder, as its temporary directory: its `program` (test-programs.js), or the file
- * itself through the loader; by `node`, another build of Node or this one. It is killed if it has not ended `endMs`
- * after its last test.
+ * Runs `file` with `scratch`, an absent folder, as its temporary directory: its `program` (test-programs.js), or the
+ * file itself through the loader; by `node`, another build of Node or this one. It is killed if it has not ended
+ * `endMs` after its last test.
  * Resolves with `{ file, passed, failed, skipped, ms, problems, failures, output }`; `problems` are sentences,
  * `failures` the names of the failed tests and then the problems.
  */
