@@ -54,9 +54,9 @@ export async function open(
   // A server that answers early may close while the body is still being sent.
   const [res] = (await once(req, 'response').catch((error: unknown) => {
     // The system's message is no more than "write EPIPE".
-    const { message } = error as Error;
-    const written = `${req.method} ${path.slice(0, 100)}, ${String(req.socket?.bytesWritten ?? 0)} bytes written`;
-    throw Object.assign(error as Error, { message: `${message} (${written})` });
+    const written = `${String(req.socket?.bytesWritten ?? 0)} bytes written`;
+    (error as Error).message += ` (${req.method} ${path.slice(0, 100)}, ${written})`;
+    throw error;
   })) as [IncomingMessage];
   req.on('error', () => undefined);
   return res;

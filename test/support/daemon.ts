@@ -59,9 +59,9 @@ process.once('SIGTERM', () => {
 const loaderOf = (entry: string): string[] => (entry.endsWith('.ts') ? ['--import', 'tsx'] : []);
 
 /** Prints how a daemon ended that no test has killed: the tests that used it fail with the error of a connection. */
-function reportEnd(child: ChildProcess, exit: Exit, lines: readonly string[]): void {
-  const last = lines.slice(-LAST_LINES).map((line) => line.slice(0, LINE_CHARACTERS));
-  console.error([`daemon ${String(child.pid)} ended: ${JSON.stringify(exit)}`, ...last].join('\n'));
+function reportEnd(pid: number | undefined, exit: Exit, output: readonly string[]): void {
+  const last = output.slice(-LAST_LINES).map((line) => line.slice(0, LINE_CHARACTERS));
+  console.error([`daemon ${String(pid)} ended: ${JSON.stringify(exit)}`, ...last].join('\n'));
 }
 
 /** The caller must kill or stop the daemon before it removes the home. */
@@ -84,11 +84,12 @@ export function spawnDaemon(
     if (record === null) stray.push(line);
     else log.push(record);
   });
+  const output = (): string[] => [...stray, ...log.map((line) => JSON.stringify(line))];
   let ended: Exit | undefined;
   child.once('close', (code, signal) => {
     ended = { code, signal };
     living.delete(child);
-    if (code !== 0 && !child.killed) reportEnd(child, ended, [...stray, ...log.map((line) => JSON.stringify(line))]);
+    if (code !== 0 && !child.killed) reportEnd(child.pid, ended, output());
   });
   const socketPath = env['SVC_SOCKET'] ?? join(home.dir, 'run', 'svc.sock');
   const client = new ControlClient(socketPath);
@@ -96,9 +97,7 @@ export function spawnDaemon(
   const reach = async (what: string, probe: () => Promise<boolean>): Promise<void> => {
     const outcome = await waitFor(what, async () => ended ?? (await probe()));
     if (outcome === true) return;
-    throw new Error(
-      `the daemon ended (${JSON.stringify(outcome)}) before it was ${what}:\n${[...stray, ...log.map((line) => JSON.stringify(line))].join('\n')}`,
-    );
+    throw new Error(`the daemon ended (${JSON.stringify(outcome)}) before it was ${what}:\n${output().join('\n')}`);
   };
   return {
     pid: child.pid as number,
