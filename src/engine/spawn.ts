@@ -32,6 +32,15 @@ export interface SpawnOptions {
   readonly gpuModule?: string | undefined;
 }
 
+const ENGINE_SETTINGS = {
+  // After a failed assertion ggml would attach a debugger to itself, which can hang and prints strings.
+  GGML_NO_BACKTRACE: '1',
+  // The sandbox would break libuv's io_uring while in use.
+  UV_USE_IO_URING: '0',
+  // An engine has no connections, and reading certificates takes a third of its start.
+  NODE_EXTRA_CA_CERTS: undefined,
+};
+
 /** Added to the kernel's OOM score, in thousandths of memory: engines are killed before the user's other processes. */
 const OOM_SCORE_ADJ = '500';
 
@@ -60,9 +69,7 @@ async function start(entry: string | undefined, gpuModule: string | undefined): 
     const child = spawn(program, args, {
       // Not the daemon's start directory, which would stay in use.
       cwd: cwd ?? dirname(program),
-      // After a failed assertion ggml would attach a debugger to itself, which can hang and prints strings. The sandbox
-      // would break libuv's io_uring while in use.
-      env: engineEnvironment({ GGML_NO_BACKTRACE: '1', UV_USE_IO_URING: '0', GGML_BACKEND_PATH: gpuModule }),
+      env: engineEnvironment({ ...ENGINE_SETTINGS, GGML_BACKEND_PATH: gpuModule }),
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       windowsHide: true,
     });
