@@ -257,7 +257,7 @@ test('a prompt longer than the context is rejected with both lengths, and its id
   assert.is((await engine.generate({ ...greedy(2), id: 77_777 })).finish.usage.output_tokens, 2);
 });
 
-test('a prompt that is far too long is rejected before tokenising, which would take minutes', async ({ engine }) => {
+test('a prompt that is far too long is rejected before it is rendered and tokenised', async ({ engine }) => {
   const text = 'the quick brown fox '.repeat(1_600_000);
   const content = `<|im_end|>${text}`;
   for (const prompt of [{ prompt: text }, { messages: [{ role: 'user', content }] }]) {

@@ -258,15 +258,17 @@ Status LlamaModel::TooLong(const std::string& tokens, std::uint32_t context_leng
                     std::to_string(context_length));
 }
 
+Status LlamaModel::CheckLength(std::size_t length, std::uint32_t context_length) const {
+  if (context_length == 0 || longest_piece_ == 0) return Status::Ok();
+  const std::size_t least = (length + longest_piece_ - 1) / longest_piece_;
+  if (least + 1 <= context_length) return Status::Ok();
+  return TooLong("at least " + std::to_string(least), context_length);
+}
+
 Result<std::vector<Token>> LlamaModel::Tokenize(const std::string& text, bool add_special,
                                                 bool parse_special,
                                                 std::uint32_t context_length) const {
-  if (context_length > 0 && longest_piece_ > 0) {
-    const std::size_t least = (text.size() + longest_piece_ - 1) / longest_piece_;
-    if (least + 1 > context_length) {
-      return TooLong("at least " + std::to_string(least), context_length);
-    }
-  }
+  if (Status status = CheckLength(text.size(), context_length); !status.ok()) return status;
   if (text.size() > kMaxTextBytes) {
     return Status(StatusCode::kInvalidRequest, "a text of " + std::to_string(text.size()) +
                                                    " bytes is too long to tokenize; at " + "most " +

@@ -53,10 +53,12 @@ class LlamaModel {
   // Returns kContextOverflow for a prompt that leaves no room for a generated token. `tokens`:
   // their number, or "at least" and a number. The message names both numbers.
   static Status TooLong(const std::string& tokens, std::uint32_t context_length);
+  // Returns kContextOverflow if the length of a text alone, in bytes, shows that its tokens plus
+  // one exceed the context; 0: no limit.
+  Status CheckLength(std::size_t length, std::uint32_t context_length) const;
 
-  // Tokenizes. context_length: refuses a text early if its length alone shows that its tokens plus
-  // one exceed this (0: no limit), because tokenizing a mebibyte takes a second. Cannot be
-  // interrupted, so the text's size and longest word (word_split.h) are bounded. Errors:
+  // Tokenizes. context_length: for CheckLength, because tokenizing a mebibyte takes a second.
+  // Cannot be interrupted, so the text's size and longest word (word_split.h) are bounded. Errors:
   // kInvalidRequest (a bound is exceeded, or the vocabulary cannot represent the text),
   // kContextOverflow (the message names both numbers).
   Result<std::vector<Token>> Tokenize(const std::string& text, bool add_special, bool parse_special,

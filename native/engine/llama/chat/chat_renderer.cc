@@ -145,6 +145,15 @@ void ForEachText(Messages& messages, Options& options, Visit visit) {
   for (auto& [name, value] : options.template_variables) visit(value, kJson);
 }
 
+// Bytes of the texts that all templates keep, but for blanks around them: not those of answers.
+std::size_t LengthKept(const std::vector<ChatMessage>& messages) {
+  std::size_t length = 0;
+  for (const ChatMessage& message : messages) {
+    if (message.role != "assistant") length += message.content.size();
+  }
+  return length;
+}
+
 }  // namespace
 
 ChatRenderer::ChatRenderer(const LlamaModel& model) : model_(model) {}
@@ -359,6 +368,10 @@ Result<std::string> ChatRenderer::GuardFor(const std::vector<ChatMessage>& messa
 Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& messages,
                                               const ChatOptions& options,
                                               std::uint32_t context_length) const {
+  // Rendering megabytes takes seconds.
+  if (Status status = model_.CheckLength(LengthKept(messages), context_length); !status.ok()) {
+    return status;
+  }
   const Result<std::string> found = GuardFor(messages, options);
   if (!found.ok()) return found.status();
   const std::string& guard = found.value();

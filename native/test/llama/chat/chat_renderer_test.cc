@@ -196,6 +196,22 @@ TEST(WhatTheTemplateCannotDoIsRefused) {
   }
 }
 
+TEST(AChatThatIsFarTooLongIsNotRendered) {
+  const Fixture gemma = Open(test::LoadTinyModel(test::TinyModels()[2]));
+  REQUIRE(gemma.renderer != nullptr);
+  const std::string text(1U << 20U, 'a');
+  // The template refuses both.
+  const Chat questions = {{"user", text}, {"user", text}};
+  const Chat answers = {{"assistant", text}, {"assistant", text}};
+  const auto code = [&](const Chat& chat, std::uint32_t context_length) {
+    return gemma.renderer->RenderTokens(chat, {}, context_length).status().code();
+  };
+  EXPECT_EQ(code(questions, 2048), StatusCode::kContextOverflow);
+  EXPECT_EQ(code(questions, 0), StatusCode::kInvalidRequest);
+  // A template may leave out parts of an answer.
+  EXPECT_EQ(code(answers, 2048), StatusCode::kInvalidRequest);
+}
+
 TEST(AModelWithoutATemplateGetsChatMl) {
   const Fixture gpt2 = Open(
       test::LoadVocabulary(std::string(SVC_LLAMA_SOURCE_DIR) + "/models/ggml-vocab-gpt-2.gguf"));
