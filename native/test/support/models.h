@@ -1,79 +1,34 @@
 // Real model files for tests. CMake defines the folders.
 #pragma once
 
-#include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "engine/llama/devices.h"
 #include "engine/llama/llama_model.h"
-#include "test.h"
 
 namespace svc::test {
 
 // Path of a file of build/models, such as "tiny-llama" or "adapters/qwen2".
-inline std::string ModelPath(const std::string& name) {
-  return std::string(SVC_TEST_MODELS) + "/" + name + ".gguf";
-}
+std::string ModelPath(const std::string& name);
 
 // Made by `node --import tsx test/make-model/make-model.ts tests`: three architectures, random
 // weights, real vocabularies and chat templates.
-inline std::vector<std::string> TinyModels() {
-  std::vector<std::string> paths;
-  for (const char* name : {"tiny-llama", "tiny-qwen2", "tiny-gemma"}) {
-    paths.push_back(ModelPath(name));
-  }
-  return paths;
-}
+std::vector<std::string> TinyModels();
 
 // One or more of each kind of memory: full attention, sliding window, recurrent state, and hybrid.
-inline std::vector<std::string> ModelsOfEachMemory() {
-  std::vector<std::string> paths = TinyModels();
-  for (const char* name :
-       {"tiny-gemma2", "tiny-gemma3", "tiny-gpt-oss", "tiny-mamba", "tiny-lfm2", "tiny-qwen35"}) {
-    paths.push_back(ModelPath(name));
-  }
-  return paths;
-}
+std::vector<std::string> ModelsOfEachMemory();
 
 // Vocabulary-only files of llama.cpp. With a sanitizer every fourth, to save time.
-inline std::vector<std::string> Vocabularies() {
-  std::vector<std::string> paths;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(SVC_LLAMA_SOURCE_DIR) + "/models")) {
-    if (entry.path().extension() == ".gguf") paths.push_back(entry.path().string());
-  }
-  std::sort(paths.begin(), paths.end());
-  if (kSanitized) std::erase_if(paths, [n = 0](const auto&) mutable { return n++ % 4 != 0; });
-  return paths;
-}
+std::vector<std::string> Vocabularies();
 
 // Loads the backend modules next to the test program; discards libllama's log.
-inline void LoadModules() {
-  SetLogSink(nullptr);
-  const Status status = LoadBackends(SVC_TEST_MODULES);
-  if (!status.ok()) Fail(__FILE__, __LINE__, status.message());
-}
+void LoadModules();
 
-inline std::unique_ptr<LlamaModel> LoadVocabulary(const std::string& path) {
-  LoadModules();
-  llama_model_params params = llama_model_default_params();
-  params.vocab_only = true;
-  llama_model_ptr model(llama_model_load_from_file(path.c_str(), params));
-  if (model == nullptr) return nullptr;
-  return std::make_unique<LlamaModel>(std::move(model), "CPU");
-}
+// Null: it cannot be loaded.
+std::unique_ptr<LlamaModel> LoadVocabulary(const std::string& path);
 
 // Loads a tiny model; on failure fails the test with the command that creates it and returns null.
-inline std::unique_ptr<LlamaModel> LoadTinyModel(const std::string& path) {
-  LoadModules();
-  Result<std::unique_ptr<LlamaModel>> model = LlamaModel::Load({.path = path});
-  if (model.ok()) return std::move(model.value());
-  Fail(__FILE__, __LINE__,
-       model.status().message() + " (node --import tsx test/make-model/make-model.ts tests)");
-  return nullptr;
-}
+std::unique_ptr<LlamaModel> LoadTinyModel(const std::string& path);
 
 }  // namespace svc::test

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "engine/llama/cpu/cpu_kernels.h"
+#include "engine/llama/devices.h"
 #include "folder.h"
 #include "ggml-cpp.h"
 #include "models.h"
