@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "folder.h"
+#include "loaded_engine.h"
 #include "models.h"
 #include "test.h"
 
@@ -16,6 +17,7 @@ namespace svc {
 namespace {
 
 using test::Folder;
+using test::Prompt;
 
 // Length of the long conversation. Each word is one token.
 constexpr int kLongWords = test::kSanitized ? 3000 : 20000;
@@ -89,18 +91,10 @@ class Host {
   std::unique_ptr<Engine> engine_;
 };
 
-std::string Words(int count, int start) {
-  static const std::vector<std::string> kWords = {"the",    "river", "runs",  "under", "old",
-                                                  "bridge", "and",   "seven", "boats", "wait"};
-  std::string text;
-  for (int i = 0; i < count; ++i) text += (i == 0 ? "" : " ") + kWords[(start * 3 + i * 7) % 10];
-  return text;
-}
-
 TEST(TheSecondTurnIsTheSameAfterARestart) {
   for (const std::string& model : test::ModelsOfEachMemory()) {
     const Folder folder;
-    const std::string first = Words(260, 1);
+    const std::string first = Prompt(260, 1);
     Answer opening;
     {
       Host host(model, folder.path());
@@ -109,7 +103,7 @@ TEST(TheSecondTurnIsTheSameAfterARestart) {
       EXPECT_EQ(opening.usage.cached_tokens, 0U);
     }
     EXPECT(!folder.Files().empty());
-    const std::string second = first + opening.text + " " + Words(30, 2);
+    const std::string second = first + opening.text + " " + Prompt(30, 2);
 
     Host restarted(model, folder.path());
     REQUIRE(restarted.is_loaded());
@@ -139,13 +133,13 @@ TEST(ALongConversationIsNotComputedAgain) {
   for (const char* name : {"tiny-gemma3", "tiny-gpt-oss", "tiny-qwen35"}) {
     const std::string model = test::ModelPath(name);
     const Folder folder;
-    const std::string first = Words(kLongWords, 1);
+    const std::string first = Prompt(kLongWords, 1);
     std::string second;
     Answer from_memory;
     {
       Host host(model, folder.path(), kLongContext);
       REQUIRE(host.is_loaded());
-      second = first + host.Ask(first).text + " " + Words(30, 2);
+      second = first + host.Ask(first).text + " " + Prompt(30, 2);
       // A closing engine saves for a limited time.
       using Clock = std::chrono::steady_clock;
       const auto deadline = Clock::now() + test::kPatience;
@@ -173,20 +167,20 @@ TEST(ACheckpointChangesNoText) {
     Host plain(model, "");
     REQUIRE(host.is_loaded() && plain.is_loaded());
     // A prompt, the same again, another ending, and a third prompt with the same beginning.
-    const std::string shared = Words(200, 3);
+    const std::string shared = Prompt(200, 3);
     for (const std::string& prompt :
-         {shared + Words(100, 4), shared + Words(100, 4), shared + " then " + Words(90, 5),
-          shared + " but " + Words(80, 6)}) {
+         {shared + Prompt(100, 4), shared + Prompt(100, 4), shared + " then " + Prompt(90, 5),
+          shared + " but " + Prompt(80, 6)}) {
       const Answer answer = host.Ask(prompt);
       EXPECT_EQ(answer.text, plain.Ask(prompt, /*reuse_prefix=*/false).text);
-      if (prompt.ends_with(Words(80, 6))) EXPECT(answer.usage.cached_tokens > 128);
+      if (prompt.ends_with(Prompt(80, 6))) EXPECT(answer.usage.cached_tokens > 128);
     }
   }
 }
 
 TEST(AStateIsNotTakenForAnotherModel) {
   const Folder folder;
-  const std::string prompt = Words(260, 1);
+  const std::string prompt = Prompt(260, 1);
   {
     Host host(test::TinyModels()[0], folder.path());
     REQUIRE(host.is_loaded());
@@ -210,7 +204,7 @@ TEST(AStateIsNotTakenForAnotherModel) {
 TEST(AStateIsNotTakenForAnotherCacheType) {
   const std::string model = test::TinyModels()[0];
   const Folder folder;
-  const std::string prompt = Words(260, 1);
+  const std::string prompt = Prompt(260, 1);
   const auto cached = [&](CacheType cache_type) {
     Host host(model, folder.path(), 2048, cache_type);
     return host.is_loaded() ? host.Ask(prompt).usage.cached_tokens : 0;
@@ -227,7 +221,7 @@ TEST(NothingMoreIsWrittenOnceTheLimitIsZero) {
     Host host(test::TinyModels()[0], folder.path());
     REQUIRE(host.is_loaded());
     host.SetPrefixBytes(0);
-    host.Ask(Words(260, 1));
+    host.Ask(Prompt(260, 1));
   }
   EXPECT(folder.Files().empty());
 }
@@ -235,7 +229,7 @@ TEST(NothingMoreIsWrittenOnceTheLimitIsZero) {
 TEST(ADamagedStateIsComputed) {
   for (const std::string& model : test::ModelsOfEachMemory()) {
     const Folder folder;
-    const std::string prompt = Words(260, 1);
+    const std::string prompt = Prompt(260, 1);
     Answer first;
     {
       Host host(model, folder.path());
