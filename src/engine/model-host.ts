@@ -104,11 +104,13 @@ export class ModelHost {
         this.#onStep(outputs);
       },
     );
-    this.#engine = await load.done;
-    await this.#warmUp(this.#engine);
+    const engine = await load.done;
+    await this.#warmUp(engine);
+    // Only now, or heartbeats would report the warm-up as a request.
+    this.#engine = engine;
     leaveLastCapability();
     void this.#tellDevices(addon);
-    const { metadata: _, ...info } = this.#engine.info;
+    const { metadata: _, ...info } = engine.info;
     this.#send({ type: 'loaded', info: info satisfies EngineInfo });
   }
 
