@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { bytes, duration, short } from '../../src/cli/terminal/format.ts';
+import { bytes, count, duration, short } from '../../src/cli/terminal/format.ts';
 import { suggest } from '../../src/protocol/suggest.ts';
 
 test('sizes', () => {
@@ -15,9 +15,15 @@ test('sizes', () => {
     [999_500, '1.0 MB'],
     [4_368_439_584, '4.4 GB'],
   ];
-  for (const [count, shown] of cases) assert.is(bytes(count), shown);
+  for (const [size, shown] of cases) assert.is(bytes(size), shown);
   assert.is(short(7_615_616_512), '7.6B');
   assert.is(short(512), '512');
+});
+
+test('whole numbers are grouped by thousands', () => {
+  assert.is(count(null), '-');
+  for (const number of [0, 7, 999, 1000, 12_345, 123_456, 1_234_567, 2 ** 40, Number.MAX_SAFE_INTEGER])
+    assert.is(count(number), number.toLocaleString('en-US'));
 });
 
 test('durations show their two largest units', () => {

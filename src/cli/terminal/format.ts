@@ -45,8 +45,12 @@ export function duration(seconds: number | null): string {
     .join(' ');
 }
 
+/** `12,345`. Not by toLocaleString(): its first call costs a command 25 ms. REQUIRES: a whole number. */
 export function count(value: number | null): string {
-  return value === null ? UNKNOWN : value.toLocaleString('en-US');
+  if (value === null) return UNKNOWN;
+  let digits = String(value);
+  for (let at = digits.length - 3; at > 0; at -= 3) digits = `${digits.slice(0, at)},${digits.slice(at)}`;
+  return digits;
 }
 
 export function text(value: string | null): string {
