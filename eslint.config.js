@@ -74,6 +74,7 @@ export default defineConfig(
   { ignores: ['node_modules', 'build', 'dist', 'models'] },
   js.configs.recommended,
   { languageOptions: { globals: nodeGlobals }, linterOptions: { reportUnusedDisableDirectives: 'error' } },
+  { files: ['bin/*.cjs'], languageOptions: { globals: { __dirname: 'readonly' } } },
   {
     files: ['**/*.ts', '**/*.tsx'],
     extends: [tseslint.configs.strictTypeChecked],
@@ -130,7 +131,7 @@ export default defineConfig(
     },
   },
   {
-    files: ['**/*.ts', '**/*.tsx', '**/*.js'],
+    files: ['**/*.ts', '**/*.tsx', '**/*.js', '**/*.cjs'],
     rules: {
       'max-lines': ['error', { max: 400, ...CODE_LINES }],
       'max-lines-per-function': ['error', { max: 60, ...CODE_LINES }],

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { ControlClient } from '../src/client/control-client.ts';
 import { answering, end, freePort } from './peers/servers/processes.ts';
 
-const PROGRAM = join(dirname(dirname(fileURLToPath(import.meta.url))), 'bin', 'svc.js');
+const PROGRAM = join(dirname(dirname(fileURLToPath(import.meta.url))), 'bin', 'svc.cjs');
 
 export interface Daemon {
   readonly pid: number;

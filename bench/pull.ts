@@ -51,7 +51,7 @@ const FILE = 'm-Q4_0.gguf';
 const CHECKED = 'curl --silent --output "$1" "$2" && sha256sum "$1"';
 const COMMANDS: Readonly<Record<string, (file: string, url: string) => readonly string[]>> = {
   curl: (file, url) => ['curl', '--silent', '--output', file, url],
-  'svc model pull': () => [process.execPath, 'bin/svc.js', 'model', 'pull', `hf:${REPOSITORY}`],
+  'svc model pull': () => [process.execPath, 'bin/svc.cjs', 'model', 'pull', `hf:${REPOSITORY}`],
   'curl, sha256sum': (file, url) => ['sh', '-c', CHECKED, 'sh', file, url],
 };
 

@@ -86,7 +86,7 @@ async function answer(project, home) {
     SVC_GRPC_ADDR: '127.0.0.1:0',
   };
   const svc = async (...args) => {
-    const entry = join(project, 'node_modules', RUNTIME, 'bin', 'svc.js');
+    const entry = join(project, 'node_modules', RUNTIME, 'bin', 'svc.cjs');
     const call = promisify(execFile)(process.execPath, [entry, ...args], { env, cwd: project });
     call.child.stdin.end();
     return (await call).stdout;

@@ -74,7 +74,7 @@ await main(async () => {
   };
   try {
     for (const name of TESTS) await trial(name, [join(bin, name)]);
-    const svc = [node, join(await installFor(PLATFORM, home, tarballs), 'bin', 'svc.js')];
+    const svc = [node, join(await installFor(PLATFORM, home, tarballs), 'bin', 'svc.cjs')];
     await trial('svc version', [...svc, 'version'], /built for: +linux-arm64/);
     await trial('svc doctor', [...svc, 'doctor', '--offline'], /default_model +builtin/);
     // In one call: the daemon ends with its namespace.

@@ -31,7 +31,7 @@ await main(async () => {
     await svc(home, ['stop'], 'ignore');
     await rm(home, { recursive: true, force: true });
   }
-  say('the daemon of this try is stopped and its home removed; your own: node bin/svc.js --help');
+  say('the daemon of this try is stopped and its home removed; your own: node bin/svc.cjs --help');
 });
 
 /** Resolves with the exit code. Without standard input, because svc would wait for one that stays open. */
@@ -43,7 +43,11 @@ function svc(home, args, output) {
     SVC_GRPC_ADDR: '127.0.0.1:0',
     ...addonVariables,
   };
-  const child = spawn(process.execPath, ['bin/svc.js', ...args], { cwd: root, env, stdio: ['ignore', output, output] });
+  const child = spawn(process.execPath, ['bin/svc.cjs', ...args], {
+    cwd: root,
+    env,
+    stdio: ['ignore', output, output],
+  });
   return new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code, signal) => resolve(code ?? (signal === 'SIGINT' ? 130 : 1)));

@@ -62,7 +62,7 @@ await main(async () => {
   const trials = new Trials(home, env);
   try {
     for (const name of TESTS) await trials.run(name, ['wine', join(bin, `${name}.exe`)]);
-    const program = join(await installFor(PLATFORM, home, tarballs), 'bin', 'svc.js');
+    const program = join(await installFor(PLATFORM, home, tarballs), 'bin', 'svc.cjs');
     await trySvc(trials, basename(home), ['wine', node, windowsPath(program)]);
     await tryCtrlC(trials, { env, cwd: home }, ['wine', node, windowsPath(program)]);
     await tryExecutable(trials, executable);
@@ -104,7 +104,7 @@ async function trySvc(trials, mark, command) {
   await svc(['stop'], /./);
   await tryService(trials, mark, svc);
   await trials.check('nothing runs after svc stop', async () => {
-    return { text: '', problem: await waitForProgram([mark, 'svc.js'], false, END_MS) };
+    return { text: '', problem: await waitForProgram([mark, 'svc.cjs'], false, END_MS) };
   });
 }
 

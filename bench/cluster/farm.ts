@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const PROGRAM = join(root, 'bin', 'svc.js');
+const PROGRAM = join(root, 'bin', 'svc.cjs');
 const READY_MS = 60_000;
 
 /** Model name in requests. Each server answers with its own model name, which identifies the server. */

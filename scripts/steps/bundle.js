@@ -2,7 +2,7 @@
  * Bundles src/ and the packages that it uses: loading a bundle takes half as long as loading their 700 files, and what
  * is installed has no dependencies.
  */
-import { cp, readdir, readFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { packageOf } from './packages.js';
 import { manifest } from './platforms.js';
@@ -12,20 +12,37 @@ import { inRoot, root } from './root.js';
 const PACKAGES = 'dist/packages';
 /** Folders of such files. */
 const READ_BY_PACKAGES = ['@grpc/reflection/build/proto/grpc', 'grpc-health-check/proto'];
-
-/** What CommonJS packages use of Node's names in a module; for `__dirname` see `foldersOfPackages`. */
-const NAMES = [
-  "import { createRequire as svcRequire } from 'node:module';",
-  "import { fileURLToPath as svcPath } from 'node:url';",
-  'const require = svcRequire(import.meta.url), __filename = svcPath(import.meta.url);',
-].join('\n');
+const TARGET = `node${manifest.engines.node.replace(/^>=/, '')}`;
 
 /**
- * Bundles `entries`, paths relative to src/, as modules into `outdir`; what several of them load is in `chunks/`.
- * A module that src/ loads by `import()` is still loaded only then. Returns the licence texts of all packages.
+ * Bundles programs as CommonJS into `outdir`; `entries`: paths relative to src/. What several of them load is in
+ * `chunks/`. A module that src/ loads by `import()` is still loaded only then. Returns the licence texts of all
+ * packages.
+ *
+ * Why CommonJS: a process that runs no ES module does not start Node's loader for them (docs/decisions.md has figures).
  */
-export async function bundleModules(entries, outdir) {
-  const licences = await bundle({
+export async function bundlePrograms(entries, outdir) {
+  const { outputFiles, licences } = await bundleSplit(entries, outdir, {
+    outExtension: { '.js': '.cjs' },
+    write: false,
+  });
+  for (const { path, text } of outputFiles) {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, await toCommonJs(text));
+  }
+  for (const folder of READ_BY_PACKAGES) {
+    await cp(inRoot('node_modules', folder), join(outdir, 'packages', folder), { recursive: true });
+  }
+  return licences;
+}
+
+/** Bundles what other programs import as ES modules, in the same way. It uses no package. */
+export async function bundleLibraries(entries, outdir) {
+  await bundleSplit(entries, outdir, { packages: 'external' });
+}
+
+async function bundleSplit(entries, outdir, options) {
+  return await bundle({
     entryPoints: entries.map((entry) => inRoot('src', entry)),
     outbase: inRoot('src'),
     outdir,
@@ -33,17 +50,28 @@ export async function bundleModules(entries, outdir) {
     splitting: true,
     // As deep as the modules in src/, so that `import.meta.url` leads to the same places.
     chunkNames: 'chunks/[name]-[hash]',
-    banner: { js: NAMES },
+    ...options,
   });
-  for (const folder of READ_BY_PACKAGES) {
-    await cp(inRoot('node_modules', folder), join(outdir, 'packages', folder), { recursive: true });
-  }
-  return licences;
+}
+
+/** esbuild splits nothing but ES modules, so their files are converted one by one. */
+async function toCommonJs(text) {
+  const { transform } = await import('esbuild');
+  const { code } = await transform(text, {
+    format: 'cjs',
+    platform: 'node',
+    target: TARGET,
+    // Or import() of a file of svc would start that loader after all.
+    supported: { 'dynamic-import': false },
+    banner: "const svcUrl = require('node:url').pathToFileURL(__filename).href;",
+    define: { 'import.meta.url': 'svcUrl' },
+  });
+  return code;
 }
 
 /** Bundles all into one CommonJS file, for the single executable. Returns the licence texts of all packages. */
 export async function bundleExecutable(outfile) {
-  return await bundle({
+  const { licences } = await bundle({
     entryPoints: [inRoot('src/executable/main.ts')],
     outfile,
     format: 'cjs',
@@ -55,25 +83,26 @@ export async function bundleExecutable(outfile) {
     banner: { js: "const svcUrl = require('node:url').pathToFileURL(process.execPath).href;" },
     define: { 'import.meta.url': 'svcUrl' },
   });
+  return licences;
 }
 
 async function bundle(options) {
   // Imported here: the step that installs it runs before this one.
   const { build } = await import('esbuild');
-  const { metafile } = await build({
+  const { metafile, outputFiles } = await build({
     absWorkingDir: root,
     bundle: true,
     platform: 'node',
     // UMD, which some packages have as `main`, hides its imports.
     mainFields: ['module', 'main'],
-    target: `node${manifest.engines.node.replace(/^>=/, '')}`,
+    target: TARGET,
     legalComments: 'none',
     metafile: true,
     logLevel: 'error',
     plugins: [foldersOfPackages],
     ...options,
   });
-  return await licencesOf(Object.keys(metafile.inputs));
+  return { outputFiles, licences: await licencesOf(Object.keys(metafile.inputs)) };
 }
 
 /** Packages whose `__dirname` leads to what svc does not use: worker threads, and gRPC's services channelz and ORCA. */

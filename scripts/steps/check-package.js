@@ -66,7 +66,7 @@ async function checkRuntime({ files, published, expect }) {
   const native = [...files.keys()].filter((name) => NATIVE.test(name) || name.endsWith('.gguf'));
   expect(published.dependencies === undefined, 'it has dependencies');
   expect(native.length === 0, `native files: ${native.join(', ')}`);
-  const needed = ['bin/svc.js', 'dist/cli/main.js', 'dist/svc.1', `dist/${LICENCES}`];
+  const needed = ['bin/svc.cjs', 'dist/cli/main.cjs', 'dist/svc.1', `dist/${LICENCES}`];
   for (const name of needed) expect(files.has(name), `${name} is missing`);
   const foreign = [...files.keys()].find((name) => /(^|\/)(src|test|native|node_modules)\//.test(name));
   expect(foreign === undefined, `it contains ${foreign}`);

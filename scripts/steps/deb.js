@@ -73,7 +73,7 @@ async function installTexts(folder, { files }) {
 }
 
 async function completion(shell) {
-  const { stdout } = await promisify(execFile)(process.execPath, [inRoot('bin/svc.js'), 'completion', shell]);
+  const { stdout } = await promisify(execFile)(process.execPath, [inRoot('bin/svc.cjs'), 'completion', shell]);
   return stdout;
 }
 

@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { bundleModules } from './bundle.js';
+import { bundleLibraries, bundlePrograms } from './bundle.js';
 import { buildConsole } from './console.js';
 import { inRoot, root } from './root.js';
 import { lockedDependencies, lockedPackage } from './packages.js';
@@ -14,8 +14,11 @@ import { run, say } from './run.js';
 import { publishTypes } from './types.js';
 import { unlessFresh } from './unless-fresh.js';
 
-/** What is started or imported by its path; all else is loaded by these. */
-const ENTRIES = ['cli/main.ts', 'engine/main.ts', 'client/index.ts', 'service/systemd-unit.ts'];
+/** What is started by its path; all else is loaded by these. */
+const PROGRAMS = ['cli/main.ts', 'engine/main.ts'];
+/** What applications and the steps of a package import by its path. */
+const LIBRARIES = ['client/index.ts', 'service/systemd-unit.ts'];
+const MAIN = 'dist/cli/main.cjs';
 /** The licences of the packages whose code is in dist/. */
 export const LICENCES = 'LICENCES.md';
 const TYPES_ENTRY = 'client/index.d.ts';
@@ -32,14 +35,15 @@ export async function compileSources() {
     {
       inputs,
       facts: [...tools, ...(await lockedDependencies())],
-      outputs: ['dist/cli/main.js', `dist/${TYPES_ENTRY}`, 'dist/svc.1'],
+      outputs: [MAIN, `dist/${TYPES_ENTRY}`, 'dist/svc.1'],
     },
     async () => {
       // Into a fresh folder, so that no output of a deleted file remains.
       const [fresh, types] = ['build/dist', 'build/types'];
       for (const folder of [fresh, types]) await rm(inRoot(folder), { recursive: true, force: true });
       say('bundling src/ and its packages');
-      const licences = await bundleModules(ENTRIES, inRoot(fresh));
+      const licences = await bundlePrograms(PROGRAMS, inRoot(fresh));
+      await bundleLibraries(LIBRARIES, inRoot(fresh));
       await writeFile(inRoot(fresh, LICENCES), `# Licences of the packages in this folder\n\n${licences}`);
       const tsc = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.types.json', '--outDir', types];
       await run("types of src/client's modules", process.execPath, tsc);
@@ -51,7 +55,7 @@ export async function compileSources() {
     },
   );
   // Tests run dist/ if no source file is newer (test/support/built.ts); one that git wrote again is, unchanged.
-  await utimes(inRoot('dist', 'cli', 'main.js'), startedAt, startedAt);
+  await utimes(inRoot(MAIN), startedAt, startedAt);
   await buildConsole();
   await stampCommit();
 }

@@ -32,5 +32,5 @@ export function ownCommand(which: keyof typeof ENTRIES, entry?: string): OwnComm
 
 /** Returns the command for `svc` in a file that outlives this process: its path stays the same after an update. */
 export function installedCommand(): readonly string[] {
-  return isExecutable ? [process.execPath] : [process.execPath, realpathSync(ownFile('bin/svc.js'))];
+  return isExecutable ? [process.execPath] : [process.execPath, realpathSync(ownFile('bin/svc.cjs'))];
 }

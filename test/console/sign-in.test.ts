@@ -61,7 +61,7 @@ test('a browser gets the page, which may load and reach nothing else', async () 
     const again = await ask(listener, '/console/console.js', { headers: { 'if-none-match': String(headers.etag) } });
     assert.is(again.status, headers['content-type'] === 'text/javascript; charset=utf-8' ? 304 : 200);
   }
-  for (const name of ['index.html', 'nothing.js', '..%2Fcli%2Fmain.js', '%2e%2e%2fcommit', 'constructor'])
+  for (const name of ['index.html', 'nothing.js', '..%2Fcli%2Fmain.cjs', '%2e%2e%2fcommit', 'constructor'])
     assert.is((await ask(listener, `/console/${name}`)).status, 404, name);
 });
 

@@ -25,7 +25,7 @@ import { waitFor } from '../support/wait.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DEFINITION: ServiceDefinition = {
-  command: ['/opt/my node/bin/node', '/opt/svc/bin/svc.js', 'serve', '--mode', 'service'],
+  command: ['/opt/my node/bin/node', '/opt/svc/bin/svc.cjs', 'serve', '--mode', 'service'],
   environment: { SVC_HOME: '/srv/me/100% "mine"', SVC_LOG_LEVEL: 'debug' },
   writable: ['/srv/me/.local/share/svc', '/run/user/1000/svc'],
   socket: '/run/user/1000/svc/svc.sock',
@@ -79,7 +79,7 @@ function analyse({ home }: Context, ...args: readonly string[]): { status: numbe
 
 test('the unit quotes characters that are special to systemd', () => {
   const unit = serviceUnit(DEFINITION);
-  assert.match(unit, '\nExecStart="/opt/my node/bin/node" /opt/svc/bin/svc.js serve --mode service\n');
+  assert.match(unit, '\nExecStart="/opt/my node/bin/node" /opt/svc/bin/svc.cjs serve --mode service\n');
   assert.match(unit, '\nEnvironment="SVC_HOME=/srv/me/100%% \\"mine\\""\n');
   assert.match(unit, '\nLimitCORE=0\n');
   assert.match(unit, '\nReadWritePaths=-/run/user/1000/svc\n');
@@ -215,7 +215,7 @@ function expand(...groups: readonly string[]): Set<string> {
 
 test('the launchd agent is a property list with the command and the environment', (context) => {
   const plist = launchAgent({ ...DEFINITION, environment: { SVC_HOME: '/a & <b>' } });
-  assert.match(plist, '<string>/opt/my node/bin/node</string>\n    <string>/opt/svc/bin/svc.js</string>');
+  assert.match(plist, '<string>/opt/my node/bin/node</string>\n    <string>/opt/svc/bin/svc.cjs</string>');
   assert.match(plist, '<key>SVC_HOME</key>\n    <string>/a &amp; &lt;b&gt;</string>');
   assert.match(plist, '<key>SuccessfulExit</key>\n    <false/>');
   assert.match(plist, '<key>Umask</key>\n  <integer>63</integer>');

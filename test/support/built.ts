@@ -12,12 +12,12 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const USES_DIST: boolean = usesDist();
 
 /** Engine processes run this; undefined: src/. */
-export const BUILT_ENGINE: string | undefined = USES_DIST ? join(ROOT, 'dist', 'engine', 'main.js') : undefined;
+export const BUILT_ENGINE: string | undefined = USES_DIST ? join(ROOT, 'dist', 'engine', 'main.cjs') : undefined;
 
 function usesDist(): boolean {
   const wanted = childEnvironment()['SVC_TEST_DIST'];
   if (wanted === '0' || wanted === '1') return wanted === '1';
-  const written = statSync(join(ROOT, 'dist', 'cli', 'main.js'), { throwIfNoEntry: false })?.mtimeMs;
+  const written = statSync(join(ROOT, 'dist', 'cli', 'main.cjs'), { throwIfNoEntry: false })?.mtimeMs;
   return written !== undefined && newestSource(join(ROOT, 'src')) <= written;
 }
 

@@ -19,7 +19,7 @@ const TIMEOUT_MS = 180_000;
 export const SVC_COMMAND: readonly string[] = [
   process.execPath,
   ...(USES_DIST
-    ? [join(ROOT, 'bin', 'svc.js')]
+    ? [join(ROOT, 'bin', 'svc.cjs')]
     : ['--import', import.meta.resolve('tsx'), join(ROOT, 'src', 'cli', 'main.ts')]),
 ];
 
