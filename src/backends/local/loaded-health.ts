@@ -14,8 +14,8 @@ export function loadedHealth(
   const { state, pid, child, info } = engine;
   if (state === 'idle' || state === 'closed') return null;
   const stats = child?.stats ?? null;
-  // An embedding engine keeps no KV cache between batches; which kind it is, is not known before it is loaded.
-  const cached = info === null || info.makes_embeddings ? null : stats;
+  // An embedding engine keeps no KV cache between batches.
+  const cached = info?.makes_embeddings === true ? null : stats;
   return {
     id: engine.model.id,
     state,
