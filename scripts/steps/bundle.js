@@ -15,6 +15,17 @@ const READ_BY_PACKAGES = ['@grpc/reflection/build/proto/grpc', 'grpc-health-chec
 const TARGET = `node${manifest.engines.node.replace(/^>=/, '')}`;
 
 /**
+ * Options for CommonJS without import(): the script of an executable has none, not even for Node's own modules, and in
+ * a program it would start Node's loader for ES modules. `import.meta.url` becomes `svcUrl`, which a banner declares.
+ */
+const COMMON_JS = {
+  format: 'cjs',
+  supported: { 'dynamic-import': false },
+  define: { 'import.meta.url': 'svcUrl' },
+};
+const urlOf = (path) => `const svcUrl = require('node:url').pathToFileURL(${path}).href;`;
+
+/**
  * Bundles programs as CommonJS into `outdir`; `entries`: paths relative to src/. What several of them load is in
  * `chunks/`. A module that src/ loads by `import()` is still loaded only then. Returns the licence texts of all
  * packages.
@@ -58,13 +69,10 @@ async function bundleSplit(entries, outdir, options) {
 async function toCommonJs(text) {
   const { transform } = await import('esbuild');
   const { code } = await transform(text, {
-    format: 'cjs',
+    ...COMMON_JS,
     platform: 'node',
     target: TARGET,
-    // Or import() of a file of svc would start that loader after all.
-    supported: { 'dynamic-import': false },
-    banner: "const svcUrl = require('node:url').pathToFileURL(__filename).href;",
-    define: { 'import.meta.url': 'svcUrl' },
+    banner: urlOf('__filename'),
   });
   return code;
 }
@@ -72,16 +80,13 @@ async function toCommonJs(text) {
 /** Bundles all into one CommonJS file, for the single executable. Returns the licence texts of all packages. */
 export async function bundleExecutable(outfile) {
   const { licences } = await bundle({
+    ...COMMON_JS,
     entryPoints: [inRoot('src/executable/main.ts')],
     outfile,
-    format: 'cjs',
-    // The script of an executable has no import(), not even for Node's own modules.
-    supported: { 'dynamic-import': false },
     minifyWhitespace: true,
     minifySyntax: true,
     // Only createRequire() uses it, for native modules by absolute path.
-    banner: { js: "const svcUrl = require('node:url').pathToFileURL(process.execPath).href;" },
-    define: { 'import.meta.url': 'svcUrl' },
+    banner: { js: urlOf('process.execPath') },
   });
   return licences;
 }
