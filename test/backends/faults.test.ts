@@ -396,7 +396,7 @@ it(
 
 it(
   'load reports progress, and requests wait for the same load',
-  { one: { loadMs: 500 } },
+  { one: { loadMs: 2000 } },
   {},
   async ({ backend, starts }) => {
     const asked = answer(backend, 'say 1');

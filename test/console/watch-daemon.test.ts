@@ -222,6 +222,8 @@ test('a stream ends with the daemon', async () => {
   await waitFor('their ends', () => live.ended() && followed.ended());
   const last = live.events.at(-1);
   assert.ok(last?.type === 'error' && last.error.code === 'NOT_READY');
+  // A signal at the end of the process would end it before it has an exit code.
+  await serving.daemon.exit;
 });
 
 test.run();

@@ -9,6 +9,7 @@ import type { ReadyRecord } from '../../src/protocol/records.ts';
 import { ask } from '../http/ask.ts';
 import { daemonSuite, startIn } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
+import { LONG_CONTEXT } from '../support/hold.ts';
 import { configure } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
 import { waitFor } from '../support/wait.ts';
@@ -80,13 +81,14 @@ unless(MAY_GO_FIRST ? undefined : 'only root may raise priority', test)(
 );
 
 test('a killed engine fails its own requests, turns the condition, and is restarted', async (context) => {
+  configure(context.home, LONG_CONTEXT);
   const daemon = await startIn(context).settled();
   const first = await enginePid(daemon);
   let begun: () => void = () => undefined;
   const text = new Promise<void>((resolve) => (begun = resolve));
   // The bias forces the same token again and again, so the answer does not end by itself.
   const endless = { temperature: 1, logit_bias: [[100, 100]] } satisfies GenerateRequest['sampling'];
-  const answer = generate(daemon, 4000, begun, endless);
+  const answer = generate(daemon, LONG_CONTEXT.engine.context_length, begun, endless);
   await text;
   process.kill(first, 'SIGKILL');
   assert.is((await answer).end, 'ENGINE_CRASHED');

@@ -9,7 +9,8 @@ import { CONTROL_ROUTES, type DrainRecord } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
-import { enginePid, hold, type Held } from '../support/hold.ts';
+import { enginePid, hold, LONG_ANSWER_TOKENS, LONG_CONTEXT, type Held } from '../support/hold.ts';
+import { configure } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { mountMemoryDisk, unmount } from '../support/memory-disk.ts';
 import { startStopwatch } from '../support/stopwatch.ts';
@@ -76,7 +77,7 @@ async function generating(daemon: DaemonProcess): Promise<Generating> {
   const pid = await enginePid(daemon.client);
   return await new Promise((resolve, reject) => {
     let held: Held | undefined;
-    const answer: Promise<boolean> = generates(daemon, 400, () => {
+    const answer: Promise<boolean> = generates(daemon, LONG_ANSWER_TOKENS, () => {
       if (held !== undefined) return;
       held = hold(pid);
       resolve({ answer, held });
@@ -133,6 +134,7 @@ test('a full disk: the daemon reports it, keeps answering, and recovers', async 
 });
 
 test('a drain that is undone: daemon and engine stay, running requests end, new ones are rejected meanwhile', async (context) => {
+  configure(context.home, LONG_CONTEXT);
   const daemon = await start(context);
   const drain = async (on: boolean): Promise<DrainRecord> =>
     (await ask({ socketPath: daemon.socketPath }, CONTROL_ROUTES.drain, { body: { drain: on } })).json() as DrainRecord;
@@ -160,6 +162,7 @@ test('a drain that is undone: daemon and engine stay, running requests end, new 
 });
 
 test('a drain', async (context) => {
+  configure(context.home, LONG_CONTEXT);
   const daemon = await start(context);
   const { answer, held } = await generating(daemon);
   const taken = startStopwatch(daemon.pid);

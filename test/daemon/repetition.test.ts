@@ -11,6 +11,7 @@ import { configure, makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { openAiClient } from '../support/openai.ts';
 import { svc } from '../support/svc.ts';
+import { waitFor } from '../support/wait.ts';
 
 let home: Home;
 let daemon: DaemonProcess;
@@ -56,8 +57,8 @@ test('the setting of the request counts, then that of the name, then that of all
   const warned = await finishOf('tiny');
   assert.equal(warned.repetition, { period_tokens: 1, repeated_tokens: 150, stopped: false });
   assert.equal([warned.reason, warned.usage?.output_tokens], ['length', 150]);
-  const line = daemon.log.find(({ msg }) => msg === 'the answer repeats itself');
-  assert.equal([line?.['model'], line?.['period_tokens'], line?.['stopped']], ['tiny', 1, false]);
+  const line = await waitFor('its line', () => daemon.log.find(({ msg }) => msg === 'the answer repeats itself'));
+  assert.equal([line['model'], line['period_tokens'], line['stopped']], ['tiny', 1, false]);
 
   const stopped = await finishOf('guarded', { max_tokens: 100_000 });
   assert.equal(stopped.repetition, { period_tokens: 1, repeated_tokens: 128, stopped: true });

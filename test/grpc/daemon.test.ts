@@ -15,8 +15,8 @@ import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
 import { assertExit } from '../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { enginePid, hold } from '../support/hold.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { enginePid, hold, LONG_ANSWER_TOKENS, LONG_CONTEXT } from '../support/hold.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { spawnSvc, svc } from '../support/svc.ts';
 import { startStopwatch, type Stopwatch } from '../support/stopwatch.ts';
 import { waitFor } from '../support/wait.ts';
@@ -28,6 +28,7 @@ let client: TestClient;
 
 test.before(async () => {
   home = await makeHome();
+  configure(home, LONG_CONTEXT);
   daemon = await spawnDaemon(home).settled();
   client = connectTo(await grpcAddress());
 });
@@ -317,6 +318,7 @@ test('once a key exists, gRPC requires it like HTTP', async () => {
 
 test('an immediate stop ends running calls with NOT_READY', async () => {
   const other = await makeHome();
+  configure(other, LONG_CONTEXT);
   const second = await spawnDaemon(other).settled();
   const { grpc } = await second.client.status();
   const speaker = connectTo(grpc ?? '');
@@ -355,7 +357,7 @@ test('stop: first NOT_SERVING, then generations may finish, then every watch end
   const ended = once(watch, 'error') as Promise<{ code: number }[]>;
   await waitFor('the first status', () => seen.length === 1);
   const pid = await enginePid(daemon.client);
-  const call = client.stream('Inference/Generate', { ...ENDLESS, max_tokens: 600 });
+  const call = client.stream('Inference/Generate', { ...ENDLESS, max_tokens: LONG_ANSWER_TOKENS });
   const end = once(call, 'end');
   await texts(call, 1);
   const held = hold(pid);

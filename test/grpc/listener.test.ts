@@ -227,7 +227,8 @@ test('a client that does not read stalls its generation, which is then cancelled
       over = true;
     }
   };
-  const grpc = await start({ script: endless, grpc: { stallMs: 200 } });
+  // Client and listener are one process: one that waits that long for the processor would seem to be a stalled client.
+  const grpc = await start({ script: endless, grpc: { stallMs: 2000 } });
   const call = grpc.connect().stream('Inference/Generate', REQUEST);
   call.on('error', () => undefined);
   // A client of this library buffers everything until its first read.

@@ -7,6 +7,7 @@ import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { configure, makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
+import { waitFor } from '../support/wait.ts';
 
 const TRAINED = 131_072;
 const FIRST_CELLS = 8192;
@@ -110,13 +111,10 @@ test('a configured context longer than the trained one is used, with a warning i
   await daemon.client.reload();
   assert.is((await chat(20, { model: 'far', context_length: 4096 })).status, 200);
   assert.is((await chat(20, { model: 'far', context_length: 4097 })).status, 400);
-  const warning = daemon.log.find(
-    ({ msg }) => msg === 'the configured context is longer than the model was trained for',
+  const warning = await waitFor('the warning', () =>
+    daemon.log.find(({ msg }) => msg === 'the configured context is longer than the model was trained for'),
   );
-  assert.equal(
-    [warning?.level, warning?.['context_length'], warning?.['trained_context_length']],
-    ['warn', 4096, 2048],
-  );
+  assert.equal([warning.level, warning['context_length'], warning['trained_context_length']], ['warn', 4096, 2048]);
   const { checks } = JSON.parse((await svc(['doctor', '--offline', '--json'], { home })).stdout) as DoctorRecord;
   const store = checks.find(({ name }) => name === 'model_store');
   assert.is(store?.status, 'warn');

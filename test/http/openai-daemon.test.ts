@@ -6,8 +6,8 @@ import type OpenAI from 'openai';
 import { NotFoundError } from 'openai';
 import { openAiAt } from '../support/openai.ts';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { enginePid, hold, holdEngines } from '../support/hold.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { enginePid, hold, holdEngines, LONG_CONTEXT } from '../support/hold.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -21,6 +21,7 @@ let client: OpenAI;
 
 test.before(async () => {
   home = await makeHome();
+  configure(home, LONG_CONTEXT);
   await svc(['model', 'add', modelPath('tiny-llama'), '--name', 'random'], { home });
   daemon = await spawnDaemon(home).settled();
   const { http, state } = await daemon.client.status();
@@ -287,7 +288,7 @@ test('an unknown model, a file path and a prompt that is too long are errors', a
     assert.is(error.code, 'model_not_found');
     assert.not.ok(error.message.includes('passwd') && error.message.includes('GGUF'), 'nothing was read');
   }
-  const long = [{ role: 'user' as const, content: 'llama '.repeat(20_000) }];
+  const long = [{ role: 'user' as const, content: 'llama '.repeat(70_000) }];
   for (const stream of [true, false]) {
     const error = await failure(client.chat.completions.create({ ...FEW, messages: long, stream }));
     assert.equal([error.status, error.code], [413, 'context_length_exceeded']);

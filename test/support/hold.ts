@@ -6,6 +6,14 @@
 import type { ControlClient } from '../../src/client/control-client.ts';
 import { waitFor } from './wait.ts';
 
+/**
+ * Configuration for answers that are to be stopped in the middle. The built-in model fills the context that it was
+ * trained for in a fifth of a second, which may pass before a test has seen the first words; this one takes seconds.
+ */
+export const LONG_CONTEXT = { engine: { context_length: 65_536 } };
+/** The same for an answer whose end the test waits for: about a second, once it goes on. */
+export const LONG_ANSWER_TOKENS = 10_000;
+
 export interface Held {
   /** Resumes the engine. No-op if the process has exited or already runs. */
   release(): void;

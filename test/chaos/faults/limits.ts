@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { ask, dial } from '../../http/ask.ts';
+import { ask, dial, type Answer } from '../../http/ask.ts';
+import { hold } from '../../support/hold.ts';
 import { must, type Fault } from '../fault.ts';
 import type { Scene } from '../scene.ts';
 import { answer, ending } from '../see.ts';
@@ -81,15 +82,30 @@ export const LIMITS: readonly Fault[] = [
     mayFail: ['rate_limit_exceeded'],
     sees: /^the whole answer, HTTP 429 rate_limit_exceeded: .*, each with Retry-After$/,
     async plant(scene) {
+      // A stopped engine answers none, however late the others are sent.
+      await scene.requests.ask({ model: 'tiny' });
+      const { pid } = await scene.engine('tiny');
+      const first = hold(pid);
       const asked = Array.from({ length: 100 }, () => scene.requests.ask({ model: 'tiny', maxTokens: 50 }));
-      await scene.timed(() => Promise.all(asked));
+      await waitFor('ninety to be refused', () => scene.requests.failed.get('rate_limit_exceeded') === 90);
+      await scene.timed(() => {
+        first.release();
+        return Promise.all(asked);
+      });
       const saw = [...new Set((await Promise.all(asked)).map((end) => end.saw))].sort((a, b) => b.length - a.length);
+
+      const second = hold(pid);
       const body = { model: 'tiny', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 50 };
-      const others = await Promise.all(
-        Array.from({ length: 30 }, () => ask({ port: scene.port }, '/v1/chat/completions', { body })),
+      const others = Array.from({ length: 30 }, () => ask({ port: scene.port }, '/v1/chat/completions', { body }));
+      const answers: Answer[] = [];
+      for (const each of others) void each.then((answered) => answers.push(answered));
+      await waitFor('twenty of thirty to be refused', () => answers.length === 20);
+      const hasRetryAfter = answers.every(
+        ({ status, headers }) => status === 429 && Number(headers['retry-after']) > 0,
       );
-      const busy = others.filter((each) => each.status === 429);
-      must(busy.length > 0 && busy.every(({ headers }) => Number(headers['retry-after']) > 0), 'no Retry-After');
+      second.release();
+      await Promise.all(others);
+      must(hasRetryAfter, 'no Retry-After');
       return `${saw.reverse().join(', ')}, each with Retry-After`;
     },
   },

@@ -45,12 +45,13 @@ test.before(async () => {
   ({ key: token } = await addKey(join(home.dir, 'data', 'keys.json'), 'deploy', 'admin'));
   configure(home, { ollama: { listen: '127.0.0.1:0' } });
   daemon = await spawnDaemon(home).settled();
-  const started = daemon.log.find(({ msg }) => msg === 'started') as { readonly ollama?: string } | undefined;
+  const line = await waitFor('its line', () => daemon.log.find(({ msg }) => msg === 'started'));
+  const started = line as { readonly ollama?: string };
   const { http, ollama } = await daemon.client.status();
-  assert.match(String(started?.ollama), /^127\.0\.0\.1:\d+$/);
-  assert.is(ollama, started?.ollama);
-  assert.is.not(started?.ollama, http);
-  client = new Ollama({ host: `http://${String(started?.ollama)}`, headers: { authorization: `Bearer ${token}` } });
+  assert.match(String(started.ollama), /^127\.0\.0\.1:\d+$/);
+  assert.is(ollama, started.ollama);
+  assert.is.not(started.ollama, http);
+  client = new Ollama({ host: `http://${String(started.ollama)}`, headers: { authorization: `Bearer ${token}` } });
 });
 test.after(async () => {
   daemon.kill('SIGTERM');
