@@ -3,6 +3,7 @@
  *
  *   npm test                            everything
  *   npm test -- engine/frames cli/      only test files whose path contains one of these
+ *   npm test -- --starved cli/          the same with tests that hardly get the processor: finds those that need luck
  *
  * First the engine's native tests (CMake and ctest), then every test/**\/*.test.ts, bundled, in its own process, six at
  * a time, the longest first. A file also fails if it runs no test, takes too long, or leaves a process or file behind.
@@ -51,9 +52,11 @@ const LONGEST = [
   'test/architecture/regular-expressions',
 ];
 const SLOWEST_SHOWN = 5;
+const STARVED = '--starved';
 
 await main(async () => {
-  const patterns = process.argv.slice(2);
+  const starved = process.argv.includes(STARVED);
+  const patterns = process.argv.slice(2).filter((argument) => argument !== STARVED);
   const files = (await testFiles())
     .filter((file) => canRun(file) && (patterns.length === 0 || patterns.some((pattern) => file.includes(pattern))))
     .sort((a, b) => rank(a) - rank(b));
@@ -68,7 +71,7 @@ await main(async () => {
     if (native.failed > 0) process.stdout.write(`${native.output}\n`);
     results.push(native);
   }
-  results.push(...(await runTestFiles(files)));
+  results.push(...(await runTestFiles(files, starved)));
 
   const sum = (key) => results.reduce((total, result) => total + (result[key] ?? 0), 0);
   const failed = sum('failed');
@@ -88,14 +91,14 @@ function rank(file) {
   return place === -1 ? LONGEST.length : place;
 }
 
-async function runTestFiles(files) {
+async function runTestFiles(files, starved) {
   const scratch = await mkdtemp(join(tmpdir(), 'svc-t-'));
   const bundles = await mkdtemp(inRoot('build', 'tests-'));
   let results;
   try {
     const programs = await bundleTests(files, bundles);
     results = await runEach(files, (file, index) =>
-      runTestFile(file, join(scratch, String(index)), { program: programs.get(file) }),
+      runTestFile(file, join(scratch, String(index)), { program: programs.get(file), starved }),
     );
   } finally {
     for (const folder of [scratch, bundles]) await rm(folder, { recursive: true, force: true });

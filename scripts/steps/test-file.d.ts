@@ -11,6 +11,7 @@ export interface TestFileResult extends FileResult {
 export interface TestFileOptions {
   readonly program?: string | undefined;
   readonly node?: string;
+  readonly starved?: boolean;
   readonly endMs?: number;
 }
 export function runTestFile(file: string, scratch: string, options?: TestFileOptions): Promise<TestFileResult>;

@@ -22,23 +22,29 @@ const GRACE_MS = 2_000;
 const NPM_CACHE = 'node-compile-cache';
 /** The last line of uvu's summary. */
 const SUMMARY = /^ *Duration: /m;
+const STARVED = new URL('starved.js', import.meta.url).href;
 /** Environment variable that a test and all its descendants inherit, by which leftover processes are found. */
 const MARK = 'SVC_TEST_FILE_RUN';
 
 /**
  * Runs `file` with `scratch`, an absent folder, as its temporary directory: its `program` (test-programs.js), or the
- * file itself through the loader; by `node`, another build of Node or this one. It is killed if it has not ended
- * `endMs` after its last test.
+ * file itself through the loader; by `node`, another build of Node or this one. `starved`: its thread is stopped again
+ * and again (starved.js). It is killed if it has not ended `endMs` after its last test.
  * Resolves with `{ file, passed, failed, skipped, ms, problems, failures, output }`; `problems` are sentences,
  * `failures` the names of the failed tests and then the problems.
  */
-export async function runTestFile(file, scratch, { program, node = process.execPath, endMs = END_MS } = {}) {
+export async function runTestFile(
+  file,
+  scratch,
+  { program, node = process.execPath, starved = false, endMs = END_MS } = {},
+) {
   const startedAt = performance.now();
   await mkdir(scratch, { recursive: true });
   await shareTranspilerCache(scratch);
   const problems = [];
   const command = program === undefined ? ['--import', 'tsx', file] : ['--enable-source-maps', program];
-  const { code, output, timeout } = await runToEnd([node, ...command], scratch, endMs);
+  const preloaded = starved ? ['--import', STARVED] : [];
+  const { code, output, timeout } = await runToEnd([node, ...preloaded, ...command], scratch, endMs);
   const isTimeout = timeout !== null;
   if (isTimeout) problems.push(timeout);
 

@@ -72,6 +72,20 @@ test('a file that does not end after its last test is ended, and its failed test
   assert.equal(result.failures, ['fails', 'did not end within 0.2 s of its last test']);
 });
 
+test('a starved file stands still again and again', async ({ dir }) => {
+  const file = join(dir, 'starved.test.mjs');
+  const stops = `test('stops', async () => {
+    for (let stops = 0; stops < 3; ) {
+      const began = performance.now();
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      if (performance.now() - began >= 190) stops += 1;
+    }
+  });`;
+  await writeFile(file, `${UVU}\n${stops}\ntest.run();\n`);
+  const result = await runTestFile(file, join(dir, 'scratch'), { starved: true });
+  assert.equal([result.passed, result.failed], [1, 0]);
+});
+
 test('the report names the failed native tests', () => {
   const output = `50% tests passed, 2 tests failed out of 4
 

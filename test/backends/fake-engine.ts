@@ -112,7 +112,7 @@ function tellDevices(): void {
     type: 'gpu',
     memory_total_bytes: 1000,
   } as const;
-  send({ type: 'devices', devices: [{ ...card, memory_free_bytes: 1000 - tokens }] });
+  send({ type: 'devices', devices: [{ ...card, memory_free_bytes: Math.max(0, 1000 - tokens) }] });
 }
 
 function estimate(path: string, { cache_type }: NativeLoadOptions, lengths: readonly number[]): void {
