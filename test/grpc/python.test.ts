@@ -6,7 +6,8 @@ import { promisify } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
-import { makeHome, type Home } from '../support/home.ts';
+import { LONG_CONTEXT } from '../support/hold.ts';
+import { configure, makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -29,6 +30,7 @@ if (!isThere) process.stdout.write(`${PYTHON} cannot import grpc: install python
 test.before(async () => {
   home = await makeHome();
   if (!isThere) return;
+  configure(home, LONG_CONTEXT);
   await svc(['model', 'add', modelPath('tiny-bert'), '--name', 'bert'], { home });
   daemon = await spawnDaemon(home).settled();
   const { grpc } = await daemon.client.status();
