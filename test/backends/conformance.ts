@@ -6,6 +6,7 @@ import type { Backend, GenerateContext } from '../../src/backends/backend.ts';
 import { CONTROL_CALLER } from '../../src/protocol/caller.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
+import { firstText } from '../support/first-text.ts';
 import { waitFor } from '../support/wait.ts';
 
 export interface Subject {
@@ -157,7 +158,7 @@ function stops(it: It): void {
 
   it('stops producing while the consumer does not pull, and resumes when it does', async (subject) => {
     const events = subject.backend.generate(subject.endless, context())[Symbol.asyncIterator]();
-    while ((await events.next()).value?.type !== 'text');
+    await firstText(events);
     await quiet(subject);
     const before = subject.work();
     await waitFor('the work to go on', async () => {

@@ -12,6 +12,7 @@ import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
 import { spawnEngine } from '../../src/engine/spawn.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../src/protocol/generate.ts';
+import { firstText } from '../support/first-text.ts';
 import { seenOf } from '../support/proc.ts';
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
@@ -32,7 +33,7 @@ const short = (backend: LocalBackend, model = 'llama'): Promise<GenerateEvent[]>
 /** Starts an endless answer and returns it after its first text. */
 async function stream(backend: LocalBackend, model = 'llama') {
   const events = backend.generate(ask('Hello', model), context())[Symbol.asyncIterator]();
-  while ((await events.next()).value?.type !== 'text');
+  await firstText(events);
   return {
     next: () => events.next(),
     rest: () => collect({ [Symbol.asyncIterator]: () => events }),
@@ -132,7 +133,7 @@ it(
 it('a prompt is not visible in the command line, environment or log', {}, async ({ backend, log }) => {
   if (process.platform !== 'linux') return;
   const events = backend.generate(ask('canary-7f3a', 'llama'), context())[Symbol.asyncIterator]();
-  while ((await events.next()).value?.type !== 'text');
+  await firstText(events);
   const pid = pidOf(backend);
   const [arguments_, environment, score] = ['cmdline', 'environ', 'oom_score_adj'].map((name) => seenOf(pid, name));
   assert.match(arguments_ ?? '', /^svc: engine llama/);

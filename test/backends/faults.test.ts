@@ -5,6 +5,8 @@ import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../src/protocol/generate.ts';
 import { rejection } from '../support/errors.ts';
+import { firstText } from '../support/first-text.ts';
+import { standStill } from '../support/stand-still.ts';
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
 import { makeFakeLocal, type FakeLocal } from './fake-local.ts';
@@ -72,18 +74,14 @@ it(
   {},
   async ({ backend, starts }) => {
     const other = backend.generate(ask('endless', 'two'), context())[Symbol.asyncIterator]();
-    while ((await other.next()).value?.type !== 'text');
+    await firstText(other);
 
     const spoke = backend.generate(ask('endless', 'one'), context())[Symbol.asyncIterator]();
-    while ((await spoke.next()).value?.type !== 'text');
+    await firstText(spoke);
     // The engine dies before it sends any text for this request.
     const silent = answer(backend, 'crash once');
 
-    const error = await failure(
-      (async () => {
-        while (!(await spoke.next()).done);
-      })(),
-    );
+    const error = await failure(collect(spoke));
     assert.is(error.code, 'ENGINE_CRASHED');
     assert.is(textOf(await silent), 'word word ');
     assert.is((await starts('one')).length, 2);
@@ -423,7 +421,7 @@ it(
 it('engines survive if the daemon itself was blocked for a while', { one: {} }, SOON, async ({ backend, starts }) => {
   await answer(backend, 'say 1');
   for (let round = 0; round < 3; round++) {
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
+    standStill(1500);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   assert.is(textOf(await answer(backend, 'say 1')), 'word ');

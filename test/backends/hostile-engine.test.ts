@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
 import type { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../src/protocol/generate.ts';
+import { firstText } from '../support/first-text.ts';
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
 import { makeFakeLocal, type FakeLocal } from './fake-local.ts';
@@ -15,10 +16,6 @@ function it(what: string, body: (local: FakeLocal) => Promise<void>): void {
 
 const answer = (backend: LocalBackend, prompt: string): Promise<GenerateEvent[]> =>
   collect(backend.generate(ask(prompt, 'one'), context()));
-
-async function firstText(events: AsyncGenerator<GenerateEvent, void>): Promise<void> {
-  while ((await events.next()).value?.type !== 'text');
-}
 
 for (const [prompt, what] of [
   ['flood', /went on with an answer that it was told to pause/],

@@ -3,6 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
 import type { GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
+import { firstText } from '../support/first-text.ts';
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
 import { makeFakeLocal, type FakeLocal } from './fake-local.ts';
@@ -40,7 +41,7 @@ const loaded = (backend: LocalBackend): string[] =>
 /** Starts an answer that runs until the test stops it. */
 async function endless(backend: LocalBackend, model: string) {
   const events = backend.generate(ask('endless', model), context())[Symbol.asyncIterator]();
-  while ((await events.next()).value?.type !== 'text');
+  await firstText(events);
   return events;
 }
 

@@ -11,6 +11,7 @@ import { assertExit } from '../support/exit.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess } from '../support/daemon.ts';
 import { rejection } from '../support/errors.ts';
+import { firstText } from '../support/first-text.ts';
 import { configure } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
@@ -190,7 +191,7 @@ test('a reload changes new requests, and replaces an engine whose load settings 
     sampling: { logit_bias: [[100, 100]] },
   });
   const running = answered[Symbol.asyncIterator]();
-  while ((await running.next()).value?.type !== 'text');
+  await firstText(running);
 
   configure({ mario: { from: 'tiny', context_length: 512, max_tokens: 2 } });
   assert.equal(await daemon.client.reload(), { applied: ['models.mario'], restart_needed: [] });

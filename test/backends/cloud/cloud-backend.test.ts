@@ -3,6 +3,7 @@ import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../../src/protocol/generate.ts';
 import { rejection } from '../../support/errors.ts';
+import { firstText } from '../../support/first-text.ts';
 import { makeGate, type Gate } from '../../support/gate.ts';
 import { startStopwatch, type Stopwatch } from '../../support/stopwatch.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -146,7 +147,7 @@ test('aborting a request closes its connection', async ({ upstream, open }) => {
   const controller = new AbortController();
   const reason = new SvcError('CANCELLED', 'the caller has left');
   const waiting = open().backend.generate(ask(), context(controller.signal))[Symbol.asyncIterator]();
-  while ((await waiting.next()).value?.type !== 'text');
+  await firstText(waiting);
   const pending = waiting.next();
   taken.push(startStopwatch());
   controller.abort(reason);

@@ -6,6 +6,7 @@ import { ClusterBackend } from '../../../src/backends/cloud/cluster/cluster-back
 import { Collector } from '../../../src/protocol/collect.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../../src/protocol/generate.ts';
+import { standStill } from '../../support/stand-still.ts';
 import { startStopwatch } from '../../support/stopwatch.ts';
 import { waitFor } from '../../support/wait.ts';
 import { ask, chunk, provider } from '../cloud/cloud-support.ts';
@@ -79,7 +80,7 @@ test('servers stay healthy if svc itself was blocked for longer than the probe t
     server.script(async (turn) => {
       if (turn.request.path === '/health') {
         times += 1;
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+        standStill(600);
       }
       await say(turn);
     });

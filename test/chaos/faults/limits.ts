@@ -96,9 +96,10 @@ export const LIMITS: readonly Fault[] = [
 
       const second = hold(pid);
       const body = { model: 'tiny', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 50 };
-      const others = Array.from({ length: 30 }, () => ask({ port: scene.port }, '/v1/chat/completions', { body }));
       const answers: Answer[] = [];
-      for (const each of others) void each.then((answered) => answers.push(answered));
+      const others = Array.from({ length: 30 }, async () => {
+        answers.push(await ask({ port: scene.port }, '/v1/chat/completions', { body }));
+      });
       await waitFor('twenty of thirty to be refused', () => answers.length === 20);
       const hasRetryAfter = answers.every(
         ({ status, headers }) => status === 429 && Number(headers['retry-after']) > 0,
