@@ -121,6 +121,14 @@ bool Checkpoints::Has(PrefixScope scope, std::span<const Token> tokens) const {
   return Match(scope, tokens) == tokens.size();
 }
 
+void Checkpoints::Discard(PrefixScope scope, std::span<const Token> tokens) {
+  std::erase_if(checkpoints_, [&](const Checkpoint& each) {
+    if (each.salt != scope.salt || !Begins(each.tokens, tokens)) return false;
+    bytes_ -= each.state->size();
+    return true;
+  });
+}
+
 void Checkpoints::MarkKnown(PrefixScope scope, std::span<const Token> tokens) {
   for (Checkpoint& each : checkpoints_) {
     const bool same = each.salt == scope.salt && each.tokens.size() == tokens.size();

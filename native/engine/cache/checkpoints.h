@@ -61,6 +61,8 @@ class Checkpoints {
   std::uint32_t Known(PrefixScope scope, std::span<const Token> tokens) const;
   // True if there is a checkpoint of exactly these tokens.
   bool Has(PrefixScope scope, std::span<const Token> tokens) const;
+  // Drops all checkpoints that the tokens begin with.
+  void Discard(PrefixScope scope, std::span<const Token> tokens);
   // Records that the scope's owner has sent the tokens, if there is a checkpoint of exactly these.
   void MarkKnown(PrefixScope scope, std::span<const Token> tokens);
 

@@ -130,6 +130,15 @@ fs::path PrefixStore::PathOf(const PrefixHead& head) const {
 
 // ---- finding ------------------------------------------------------------------------------------
 
+// Number of the tokens up to which the piece could be loaded; 0: it holds none of them.
+std::uint32_t PrefixStore::Reach(const PrefixHead& head, ShareId salt,
+                                 std::span<const Token> tokens) const {
+  if (head.scope.salt != salt) return 0;
+  const std::uint32_t common = SharedLength(head.tokens, tokens);
+  if (!options_.divisible && common != head.tokens.size()) return 0;
+  return common > head.begin ? common : 0;
+}
+
 // Greedy chain of pieces: from `covered` on, always the piece that reaches furthest. REQUIRES:
 // mutex_ is held.
 std::vector<PrefixStore::Step> PrefixStore::Chain(ShareId salt, std::span<const Token> tokens,
@@ -138,13 +147,11 @@ std::vector<PrefixStore::Step> PrefixStore::Chain(ShareId salt, std::span<const 
   for (std::uint32_t end = covered;;) {
     Step best{.entry = nullptr, .end = end};
     for (const EntryPtr& entry : entries_) {
-      const auto& [own, begin, scope] = entry->head;
-      if (scope.salt != salt || begin > end) continue;
-      const std::uint32_t common = SharedLength(own, tokens);
-      if (!options_.divisible && common != own.size()) continue;
+      const std::uint32_t begin = entry->head.begin;
+      const std::uint32_t reach = begin > end ? 0 : Reach(entry->head, salt, tokens);
       // The smaller one of two that reach equally far.
       const bool smaller = best.entry != nullptr && begin > best.entry->head.begin;
-      if (common > best.end || (common == best.end && smaller)) best = {entry, common};
+      if (reach > best.end || (reach == best.end && smaller)) best = {entry, reach};
     }
     if (best.entry == nullptr) return chain;
     end = best.end;
@@ -196,6 +203,18 @@ void PrefixStore::Write(PrefixHead head, std::shared_ptr<const StateBytes> state
     writing_ = {.head = std::move(head), .state = std::move(state)};
   }
   changed_.notify_all();
+}
+
+void PrefixStore::Discard(ShareId salt, std::span<const Token> tokens) {
+  std::vector<fs::path> discarded;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const EntryPtr& entry : entries_) {
+      if (Reach(entry->head, salt, tokens) > 0) discarded.push_back(entry->path);
+    }
+    if (writing_ && Reach(writing_->head, salt, tokens) > 0) writing_->discarded = true;
+  }
+  for (const fs::path& path : discarded) Forget(path);
 }
 
 bool PrefixStore::WaitForWrite(std::chrono::steady_clock::time_point deadline) const {
@@ -314,6 +333,11 @@ void PrefixStore::WriteFile(const Writing& writing) {
   }
   const std::lock_guard lock(mutex_);
   std::erase_if(entries_, [&](const EntryPtr& each) { return each->path == entry.path; });
+  if (writing.discarded) {
+    std::error_code gone;
+    fs::remove(entry.path, gone);
+    return;
+  }
   entries_.push_back(std::make_shared<const Entry>(std::move(entry)));
 }
 

@@ -101,6 +101,9 @@ class PrefixStore {
   bool writing() const;
   // Queues a write. REQUIRES: !writing()
   void Write(PrefixHead head, std::shared_ptr<const StateBytes> state);
+  // Deletes the pieces that Fetch could read for the tokens, and the one that is being written. For
+  // rare use: waits for the disk.
+  void Discard(ShareId salt, std::span<const Token> tokens);
   // False: the write is still pending at the deadline.
   bool WaitForWrite(std::chrono::steady_clock::time_point deadline) const;
 
@@ -126,10 +129,12 @@ class PrefixStore {
   struct Writing {
     PrefixHead head;
     std::shared_ptr<const StateBytes> state;
+    bool discarded = false;
   };
 
   explicit PrefixStore(PrefixStoreOptions options);
   void ReadFolder();
+  std::uint32_t Reach(const PrefixHead& head, ShareId salt, std::span<const Token> tokens) const;
   std::vector<Step> Chain(ShareId salt, std::span<const Token> tokens, std::uint32_t covered) const;
   void RunReads();
   void RunWrites();

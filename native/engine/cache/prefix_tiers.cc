@@ -70,6 +70,13 @@ bool PrefixTiers::MakeRoomForStates(std::uint64_t bytes) {
   return checkpoints_.MakeRoom(bytes);
 }
 
+void PrefixTiers::Discard(PrefixScope scope, std::span<const Token> tokens) {
+  cache_->Discard(scope, tokens);
+  checkpoints_.Discard(scope, tokens);
+  // Queued texts stay queued: what is in memory no more is not saved.
+  if (store_ != nullptr) store_->Discard(scope.salt, tokens);
+}
+
 void PrefixTiers::Keep(PrefixScope scope, std::span<const Token> tokens, SequenceId sequence,
                        bool on_disk) {
   if (tokens.size() < PrefixStore::kLeastTokens) return;

@@ -55,6 +55,9 @@ class PrefixTiers {
   // they do not fit.
   bool MakeRoomForStates(std::uint64_t bytes);
 
+  // Drops the tokens from memory, as far as no other prompt uses them, and from the disk.
+  void Discard(PrefixScope scope, std::span<const Token> tokens);
+
   // ---- the ends of generations ----
 
   // Keeps the tokens of a sequence that is about to end: stores a checkpoint if cells cannot be

@@ -98,9 +98,9 @@ class Admission {
   void Reject(Generation& generation);
   // After a failed step: counts again what the decoder has of it.
   void Recount(Generation& generation);
-  // Forgets what the prefix cache has of a generation whose cells may be damaged.
+  // Forgets what the prefix cache and its tiers have of a generation whose cells may be damaged.
   void Discard(const Generation& generation) {
-    cache_.Discard(generation.scope, generation.tokens);
+    tiers_.Discard(generation.scope, generation.tokens);
   }
   // Rows of its next step, at most `rows`. Where the memory cannot be cut, a prompt's step ends
   // where its state is to be kept.

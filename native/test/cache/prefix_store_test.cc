@@ -122,6 +122,24 @@ TEST(APieceThatHoldsAnotherTakesItsPlace) {
   EXPECT_EQ(store->Match(kAll, Sequence(0, 300), 0), 300U);
 }
 
+TEST(ADiscardedPrefixIsGoneWithThePieceThatIsBeingWritten) {
+  const Folder folder;
+  const Tokens shared = Sequence(0, 100);
+  const Tokens one = Join(shared, Sequence(1000, 100));
+  const Tokens other = Sequence(5000, 100);
+  const auto store = Open(folder.path() / "prefixes");
+  Write(*store, {.tokens = shared});
+  Write(*store, {.tokens = other});
+  const PrefixHead pending{.tokens = one, .begin = 100};
+  store->Write(pending, std::make_shared<const StateBytes>(StateOf(pending, 5003)));
+  store->Discard(kAll, Join(one, Sequence(2000, 10)));
+  EXPECT(store->WaitForWrite(Soon()));
+  EXPECT_EQ(store->Match(kAll, one, 0), 0U);
+  EXPECT_EQ(store->Match(kAll, one, 100), 100U);
+  EXPECT_EQ(store->Match(kAll, other, 0), 100U);
+  EXPECT_EQ(folder.Files("prefixes").size(), 1U);
+}
+
 TEST(DamagedAndForeignFilesAreMissesAndGo) {
   const Folder folder;
   const Tokens tokens = Sequence(0, 200);
