@@ -292,6 +292,7 @@ void Admission::Leave(Generation& generation, bool keep_prefix) {
   free_sequences_.insert(std::exchange(generation.sequence, -1));
   generation.computed = 0;
   generation.wanted = {};
+  generation.drafting.doubt.reset();
   may_admit_ = true;
 }
 

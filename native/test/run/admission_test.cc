@@ -52,8 +52,11 @@ TEST(TheOnlyOneIsNeverPreempted) {
   parts.admission.Admit();
   parts.Compute(senior, 20);
   parts.Compute(junior, 20);
+  junior.drafting.doubt = {.rows = 3, .lead = 0.1F};
   EXPECT(parts.admission.PreemptOne());
   EXPECT(senior.in_cache() && !junior.in_cache());
+  // Its next row may be another one.
+  EXPECT(!junior.drafting.doubt);
   EXPECT_EQ(parts.counts.preemptions, 1U);
   EXPECT(!parts.admission.PreemptOne());
   EXPECT(senior.in_cache());
