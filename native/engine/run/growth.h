@@ -44,6 +44,9 @@ class Growth {
   std::vector<Generation*> Collect();
   // The demand of a waiting generation, if one has to be sent now.
   std::optional<GenerationOutput> Ask();
+  // The generation whose demand is not answered yet. To be set where another loop has sent it.
+  std::optional<GenerationId> asking() const { return asking_; }
+  void SetAsking(std::optional<GenerationId> asking) { asking_ = asking; }
   // The answer to the last demand: number of cells that there is memory for, and the reason if they
   // are fewer than asked.
   void Grant(std::uint32_t cells, std::string refusal);
@@ -64,7 +67,7 @@ class Growth {
   const Generations* const generations_;
   Admission* const admission_;
   std::uint32_t granted_;
-  std::optional<GenerationId> asking_;  // whose demand is not answered yet
+  std::optional<GenerationId> asking_;
   std::string refusal_;
 };
 

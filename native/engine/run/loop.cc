@@ -45,9 +45,11 @@ std::unique_ptr<Loop> Loop::Anew(std::unique_ptr<Loop> broken) {
                       .store = broken->admission_.TakeStore()};
   const StepRecord record = broken->costs_.record();
   const EngineStats counts = broken->counts_;
+  const std::optional<GenerationId> asking = broken->growth_.asking();
   broken.reset();
   decoder->Clear();
   auto loop = std::make_unique<Loop>(std::move(decoder), std::move(options));
+  loop->growth_.SetAsking(asking);
   loop->costs_.SetRecord(record);
   loop->counts_ = counts;
   return loop;
@@ -68,6 +70,7 @@ Generation* Loop::Find(GenerationId id) {
 }
 
 void Loop::Add(Submission submission) {
+  may_plan_ = true;
   generations_.push_back(std::make_unique<Generation>(std::move(submission)));
   Generation& generation = *generations_.back();
   if (generation.max_tokens == 0) {
@@ -81,6 +84,7 @@ void Loop::SetPaused(GenerationId id, bool paused) {
   Generation* generation = Find(id);
   if (generation == nullptr) return;
   generation->paused = paused;
+  may_plan_ = true;
   admission_.Changed();
 }
 
@@ -100,11 +104,13 @@ void Loop::Cancel(Generation& generation) {
 
 void Loop::GrantCells(std::uint32_t cells, std::string refusal) {
   growth_.Grant(cells, std::move(refusal));
+  may_plan_ = true;
   admission_.Changed();
 }
 
 bool Loop::HasWork() const {
-  return std::ranges::any_of(generations_, [](const auto& g) { return g->may_go_on(); });
+  return may_plan_ &&
+         std::ranges::any_of(generations_, [](const auto& g) { return g->may_go_on(); });
 }
 
 bool Loop::MayWait() const {
@@ -148,6 +154,7 @@ StepOwner Loop::step_owner() const {
 // ---- the disk tier ------------------------------------------------------------------------------
 
 void Loop::TakeFetched() {
+  may_plan_ = true;
   for (const GenerationId id : admission_.TakeFetched()) {
     if (Generation* generation = Find(id); generation != nullptr) generation->fetching = false;
   }
@@ -164,6 +171,7 @@ Demand Loop::DemandOf(const Generation& generation) const {
 }
 
 bool Loop::Plan(bool beside_media) {
+  may_plan_ = false;
   const bool grown = Grow();
   shares_.Count(generations_);
   admission_.Admit();
@@ -185,13 +193,17 @@ bool Loop::Plan(bool beside_media) {
   is_beside_lane_ = !demands.empty();
   if (prefiller_.generation() != nullptr && lane_turns_.MayGoOn(demands, limits, costs_)) {
     step_.planned.push_back(prefiller_.generation()->id);
+    may_plan_ = true;
     return true;
   }
   for (const Share& share : PlanStep(demands, limits)) {
     Generation& generation = *candidates[share.index];
-    AddPart(generation, generation.OfOneKind(admission_.RowsToCheckpoint(generation, share.rows)));
+    step_.Add(generation,
+              generation.OfOneKind(admission_.RowsToCheckpoint(generation, share.rows)));
   }
-  return !step_.rows.empty();
+  const bool planned = !step_.rows.empty();
+  may_plan_ = may_plan_ || planned;
+  return planned;
 }
 
 // Generations that may take part in the step, which leaves `yield` to some of them. A long prompt
@@ -237,20 +249,6 @@ void Loop::EndOutgrown(Generation& generation) {
   std::string text;
   generation.answer.Finish(&text);
   Finish(generation, generation.End(now_(), FinishReason::kLength, std::move(text)));
-}
-
-void Loop::AddPart(Generation& generation, std::uint32_t rows) {
-  for (std::uint32_t i = 0; i < rows; ++i) {
-    const std::uint32_t position = generation.computed + i;
-    step_.rows.push_back({.token = generation.tokens[position],
-                          .position = static_cast<std::int32_t>(position),
-                          .sequence = generation.sequence,
-                          .wants_logits = position + 1 == generation.tokens.size(),
-                          .media = MediaAt(generation.media, position)});
-  }
-  step_.parts.push_back(
-      {.generation = &generation, .rows = rows, .last_row = step_.rows.size() - 1});
-  step_.planned.push_back(generation.id);
 }
 
 // Begins a batch of the most urgent prompt that the lane takes, if it computes none.
@@ -528,6 +526,7 @@ void Loop::Emit(Generation& generation, std::string text) {
 
 void Loop::Finish(Generation& generation, GenerationOutput output, bool keep_prefix) {
   admission_.Leave(generation, keep_prefix);
+  may_plan_ = true;
   outbox_.Add(std::move(output), /*urgent=*/true);
 }
 

@@ -94,6 +94,7 @@ class Loop {
   // The answer to a CellDemand among the outputs (growth.h).
   void GrantCells(std::uint32_t cells, std::string refusal);
 
+  // False also where Plan has found nothing to compute and nothing has changed since.
   bool HasWork() const;
   // Prepares a step; false: there is nothing to compute. `beside_media`: a picture or sound is
   // computed between the steps (media_turns.h).
@@ -140,7 +141,6 @@ class Loop {
   void EndOutgrown(Generation& generation);
   std::vector<Generation*> Candidates(StepYield* yield);
   void PlanLane(const std::vector<Generation*>& candidates);
-  void AddPart(Generation& generation, std::uint32_t rows);
 
   // ---- computing ----
   void ComputeStep(const std::atomic<bool>& abort);
@@ -178,6 +178,7 @@ class Loop {
   LaneTurns lane_turns_;
   AdapterTurns adapter_turns_;
   Step step_;
+  bool may_plan_ = true;         // something has changed since Plan found nothing to compute
   bool is_beside_lane_ = false;  // generations want steps beside the batch in the lane
   Outbox outbox_;
   double last_step_ms_ = 0;  // with sampling, which waits for a GPU

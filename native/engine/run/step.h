@@ -34,6 +34,20 @@ struct Step {
     planned.clear();
   }
 
+  // Adds the next `count` tokens of the generation.
+  void Add(Generation& generation, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t position = generation.computed + i;
+      rows.push_back({.token = generation.tokens[position],
+                      .position = static_cast<std::int32_t>(position),
+                      .sequence = generation.sequence,
+                      .wants_logits = position + 1 == generation.tokens.size(),
+                      .media = MediaAt(generation.media, position)});
+    }
+    parts.push_back({.generation = &generation, .rows = count, .last_row = rows.size() - 1});
+    planned.push_back(generation.id);
+  }
+
   std::uint32_t size() const { return static_cast<std::uint32_t>(rows.size()); }
   // Number of rows whose logits are computed.
   std::uint32_t outputs() const {

@@ -110,6 +110,42 @@ TEST(AnAnswerThatFillsTheCacheGoesOnInALargerOne) {
   }
 }
 
+// It may take seconds until other models have made room.
+TEST(NothingIsComputedWhileAnAnswerWaitsForCellsAndNobodyFitsBesideIt) {
+  VirtualBench bench(Growing());
+  bench.Add(Steady(1, Prompt(1, 10), 400));
+  while (bench.Step()) {
+  }
+  bench.Add(Steady(2, Prompt(2, 10), 30));
+  EXPECT(!bench.Step());
+  EXPECT(!bench.loop->HasWork());
+  GrantAll(bench);
+  bench.loop->GrantCells(128, "");
+  EXPECT(bench.loop->HasWork());
+  bench.RunToTheEnd();
+  for (const GenerationId id : {1U, 2U}) bench.ExpectAsAlone(id);
+}
+
+// The daemon ends an engine that asks twice.
+TEST(ADemandOutlivesTheLoopThatSentIt) {
+  VirtualBench bench(Growing());
+  std::uint32_t demands = 0;
+  bench.on_demand = [&](CellDemand) { ++demands; };
+  bench.Add(Steady(1, Prompt(1, 200), 10));
+  (void)bench.Step();
+  EXPECT_EQ(demands, 1U);
+  bench.loop = Loop::Anew(std::move(bench.loop));
+  bench.Add(Steady(2, Prompt(2, 300), 10));
+  (void)bench.Step();
+  EXPECT_EQ(demands, 1U);
+  GrantAll(bench);
+  bench.loop->GrantCells(256, "");
+  (void)bench.Step();
+  while (bench.Step()) {
+  }
+  bench.ExpectAsAlone(2);
+}
+
 TEST(AnAnswerEndsAtTheLargestSize) {
   FakeOptions options = Growing();
   options.max_cells = 128;

@@ -60,6 +60,8 @@ void VirtualBench::Add(const Want& want) {
 
 bool VirtualBench::Step() {
   const bool planned = loop->Plan(beside_media);
+  // The runner sleeps now, so a second plan must not find more.
+  if (!planned) EXPECT(!loop->Plan(beside_media) && !loop->HasWork());
   Hear();
   if (planned) {
     const double start = now_ms();
