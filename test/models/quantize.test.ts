@@ -162,6 +162,17 @@ test('a name in use is refused before any work', async ({ store, quantize, event
   assert.equal(events, []);
 });
 
+test('a model that takes the name during the work is kept', async ({ store, quantize, blobs }) => {
+  const taking: Quantizer = async (options) => {
+    if (!options.dry_run) await store.add(Q4, { name: 'small', copy: true });
+    return await quantizeFile(options);
+  };
+  await rejection(() => quantize({ type: 'Q8_0', name: 'Small' }, taking), 'INVALID_REQUEST', /exists: small/);
+  const { digest, state } = await store.find('small');
+  assert.is(state, 'installed');
+  assert.equal(await blobs(), [digest!.replace(':', '-')]);
+});
+
 test('after a cancel the child is gone and no file remains', async ({ quantize, blobs, store }) => {
   const cancelled = new AbortController();
   const asked = quantizeWith((options) => ({

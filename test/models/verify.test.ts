@@ -127,6 +127,8 @@ test('a damaged pulled model names the pull command, which repairs it', async ({
     const { digest } = await store.add(TINY, { name: `known-${Math.random().toString(36).slice(2)}` });
     return {
       id: 'acme/tiny:Q4_0',
+      isIdFixed: true,
+      replaces: ({ source }) => source === 'hf:acme/tiny:Q4_0',
       aliases: [],
       source: 'hf:acme/tiny:Q4_0',
       license: null,

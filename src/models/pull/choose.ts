@@ -15,7 +15,7 @@ export interface Choice {
   readonly weights: readonly ListedFile[];
   /** The projector that a vision model needs. */
   readonly projector: ListedFile | null;
-  /** The quantisation in the file names, in upper case; the file's name if it has none. */
+  /** The quantisation in the file names, in upper case; the file's name if it has none or another model has it, too. */
   readonly label: string;
 }
 
@@ -60,14 +60,22 @@ export function chooseFiles(repo: string, files: readonly ListedFile[], wanted: 
       param: 'model',
     });
   }
-  const { files: weights, stem, label } = chosenOf(repo, candidates, wanted);
+  const chosen = chosenOf(repo, candidates, wanted);
+  const { files: weights, label } = chosen;
   checkParts(repo, weights);
   const twins = candidates.filter((each) => each.label === label);
   return {
     weights,
     projector: projectorOf(models, weights),
-    label: label === null || twins.length > 1 ? stem : label,
+    label: label === null || twins.length > 1 ? nameAmong(twins, chosen) : label,
   };
+}
+
+/** Returns the file's name, with its folder if another of `twins` has the same name. */
+function nameAmong(twins: readonly Candidate[], { files, stem }: Candidate): string {
+  if (twins.filter((each) => each.stem.toLowerCase() === stem.toLowerCase()).length === 1) return stem;
+  const folders = files[0]?.path.split('/').slice(0, -1) ?? [];
+  return [...folders, stem].join('/');
 }
 
 function chosenOf(repo: string, candidates: readonly Candidate[], { file, quantization }: Wanted): Candidate {

@@ -85,10 +85,15 @@ export class Hub {
       throw downloadFailed(`${repo} has a model in ${weights.length} parts`, { retryable: false });
     const at = revision === null ? '' : `@${revision}`;
     const remote = (each: ListedFile): RemoteFile => this.#remote(repo, commit, each);
+    const origin = (what: string): string => `hf:${repo}:${what}${at}`;
+    // The model may have been pulled by its label, or by any of its files.
+    const origins = [label, ...weights.map(({ path }) => path)].map((what) => origin(what).toLowerCase());
     return {
       id: `${repo}:${label}${at}`,
+      isIdFixed: true,
+      replaces: ({ source }) => origins.includes(source.toLowerCase()),
       aliases: [],
-      origin: `hf:${repo}:${file ?? label}${at}`,
+      origin: origin(file ?? label),
       weights: weights.map(remote),
       projector: projector === null ? null : remote(projector),
       license: licenseIn(tags),

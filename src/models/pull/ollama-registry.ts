@@ -63,6 +63,8 @@ export async function findInRegistry(web: Web, reference: OllamaReference, signa
   const [license] = ofType('license');
   return {
     id: shown,
+    isIdFixed: true,
+    replaces: ({ source }) => source.toLowerCase() === `ollama:${shown}`.toLowerCase(),
     aliases: [],
     origin: `ollama:${shown}`,
     weights: [remote(model, 'model')],

@@ -13,6 +13,7 @@ import type { ModelRecord } from '../../protocol/records.ts';
 import type { ErrorEvent, HubSettings, PullEvent } from '../../protocol/routes.ts';
 import type { FetchedFile, FetchedModel } from '../store/adopted.ts';
 import { askForSpace, nearest } from '../store/free-space.ts';
+import type { NewModel } from '../store/lookup.ts';
 import { withDownloadLocks } from './download-lock.ts';
 import { DOWNLOAD_LIMITS, Download, type DownloadEvents, type DownloadLimits, type RemoteFile } from './download.ts';
 import { Hub } from './hub.ts';
@@ -31,6 +32,8 @@ export type Pulled = Exclude<PullEvent, ErrorEvent>;
 /** The part of ModelStore that a pull uses. */
 export interface Adopting {
   held(files: readonly Omit<FetchedFile, 'path'>[]): Promise<boolean[]>;
+  /** As `adopt` would choose it now. */
+  idFor(model: NewModel): Promise<string>;
   adopt(model: FetchedModel): Promise<ModelRecord>;
 }
 
@@ -71,7 +74,8 @@ export class Puller {
     signal: AbortSignal,
   ): AsyncGenerator<Pulled, void, undefined> {
     const found = await this.#patiently(signal, () => this.#find(reference, settings, signal));
-    const source = { ...found, aliases: [...names, ...found.aliases] };
+    const id = await this.#options.store.idFor(found);
+    const source = { ...found, id, aliases: [...names, ...found.aliases] };
     const key = [source.id, ...source.weights.map(({ digest }) => digest)].join();
     let job = this.#jobs.get(key);
     if (job?.isLeft === true) {
@@ -174,10 +178,8 @@ export class Puller {
       return { digest, sizeBytes, path: fetched.get(digest) ?? null };
     };
     return await this.#adopt({
-      id: source.id,
-      aliases: source.aliases,
+      ...source,
       source: source.origin,
-      license: source.license,
       weights: weights.map(taken),
       projector: projector === null ? null : taken(projector),
     });

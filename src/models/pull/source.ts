@@ -1,8 +1,9 @@
 /** A resolved reference: files of known size and digest, and the model's names. */
+import type { NewModel } from '../store/lookup.ts';
 import type { RemoteFile } from './download.ts';
 
-export interface Source {
-  /** Id of the model, as in Ollama and llama-server: `owner/repo:Q4_K_M`, `name:tag`. */
+export interface Source extends NewModel {
+  /** Id of the model, as in Ollama and llama-server: `owner/repo:Q4_K_M`, `name:tag`; of a URL: from the file name. */
   readonly id: string;
   /** Further names; those that are free become aliases. */
   readonly aliases: readonly string[];

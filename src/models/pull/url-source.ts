@@ -32,6 +32,9 @@ export async function findAtUrl(web: Web, { url, digest }: UrlReference, signal:
   }
   return {
     id: modelIdFor(name, new Set()),
+    isIdFixed: false,
+    // A query may choose the file; it is not recorded, so then only the digest tells.
+    replaces: (before) => before.source === shownUrl(url) && (url.search === '' || before.digest === digest),
     aliases: [],
     origin: shownUrl(url),
     weights: [{ name, sizeBytes: size, digest, locate: () => Promise.resolve({ url, named: url }) }],

@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { digestOf } from './digest.ts';
 import { filesOfModel } from '../gguf/parts.ts';
+import type { NewModel } from './lookup.ts';
 import { besidesOf, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
 import { digestOfParts, type StorePaths } from './store-paths.ts';
 
@@ -15,8 +16,7 @@ export interface FetchedFile {
   readonly path: string | null;
 }
 
-export interface FetchedModel {
-  readonly id: string;
+export interface FetchedModel extends NewModel {
   readonly aliases: readonly string[];
   readonly source: string;
   readonly license: string | null;

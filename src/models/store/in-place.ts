@@ -11,6 +11,7 @@ import { filesOfModel } from '../gguf/parts.ts';
 import { digestOfWeights } from './adopted.ts';
 import { digestOf } from './digest.ts';
 import { namesIn } from './lookup.ts';
+import { freeId } from './model-id.ts';
 import { entryOf } from './record.ts';
 import type { Registry, RegistryEntry, RegistryFile, StoredFile } from './registry.ts';
 
@@ -77,7 +78,7 @@ export async function prepare(model: ForeignModel, options: InPlaceOptions): Pro
   const digest = known.length === files.length ? digestOfWeights(known) : undefined;
   const present = await presentIn(registry, files[0] ?? '', digest, summary);
   const others = registry.models.filter((each) => each.path !== files[0]);
-  const id = freeId(model.id, { ...registry, models: others }, options);
+  const id = newIdFor(model, { ...registry, models: others }, options);
   if (present === undefined) options.planned.add(id.toLowerCase());
   return { model, files, summary, sizes, id, presentAs: present ?? null };
 }
@@ -111,7 +112,7 @@ export async function register(
     if (present !== undefined) return { id: present, isNew: false, adapters: [] };
     // A file that has changed since it was registered is registered anew.
     registry.models = registry.models.filter((each) => each.path !== files[0]);
-    const id = freeId(model.id, registry, { ...options, planned: new Set() });
+    const id = newIdFor(model, registry, { ...options, planned: new Set() });
     const adapters = model.adapters.map((path, index) => ({
       id: index === 0 ? 'adapter' : `adapter-${index + 1}`,
       base: digest,
@@ -158,10 +159,6 @@ async function presentIn(
   return registry.models.find(isSame)?.id;
 }
 
-/** The wanted id, with `-2`, `-3` and so on appended while it is taken. */
-function freeId(wanted: string, registry: Registry, { reserved, planned }: InPlaceOptions): string {
-  const taken = new Set([...namesIn(registry), ...reserved, ...planned]);
-  let id = wanted;
-  for (let number = 2; taken.has(id.toLowerCase()); number += 1) id = `${wanted}-${number}`;
-  return id;
+function newIdFor({ id }: ForeignModel, registry: Registry, { reserved, planned }: InPlaceOptions): string {
+  return freeId(id, new Set([...namesIn(registry), ...reserved, ...planned]));
 }

@@ -2,8 +2,17 @@
 import { SvcError } from '../../protocol/errors.ts';
 import { suggest } from '../../protocol/suggest.ts';
 import { BUILTIN_ID } from './builtin-id.ts';
-import { modelIdFor } from './model-id.ts';
-import type { Registry } from './registry.ts';
+import { freeId, modelIdFor } from './model-id.ts';
+import type { Registry, RegistryEntry } from './registry.ts';
+
+/** How a model that comes into the store is named. */
+export interface NewModel {
+  readonly id: string;
+  /** False if the id is only made from a file name: then a free one is chosen while it is taken. */
+  readonly isIdFixed: boolean;
+  /** True if the model is a newer version of this one in the store, which it replaces. */
+  replaces(before: Pick<RegistryEntry, 'source' | 'digest'>): boolean;
+}
 
 /** Id of the default model: the built-in one if none was set, or if the one that was set is gone. */
 export function defaultIdOf(registry: Registry): string {
@@ -49,12 +58,35 @@ export function newId(name: string | undefined, path: string, registry: Registry
 
 /** @throws SvcError INVALID_REQUEST */
 export function checkFree(name: string, registry: Registry): void {
-  const isHolder = ({ id, aliases }: Registry['models'][number]): boolean =>
-    [id, ...aliases].some((each) => each.toLowerCase() === name.toLowerCase());
-  const holder = registry.models.find(isHolder);
+  const holder = holderOf(name, registry);
   if (holder === undefined) return;
-  throw new SvcError('INVALID_REQUEST', `a model with this name exists: ${holder.id}`, {
-    hint: `choose another --name, or remove that one: svc model rm ${holder.id}`,
-    param: 'name',
-  });
+  throw nameTaken(holder, 'name', `choose another --name, or remove that one: svc model rm ${holder.id}`);
+}
+
+/**
+ * Returns the id for a model that comes into the store, and the model there that it is a newer version of.
+ * @throws SvcError INVALID_REQUEST if another model has its id and no other id can be chosen
+ */
+export function placeFor(model: NewModel, registry: Registry): { id: string; before: RegistryEntry | undefined } {
+  const wanted = model.id.toLowerCase();
+  const isNamed = (id: string): boolean =>
+    id === wanted || (!model.isIdFixed && id.startsWith(wanted) && /^-\d+$/.test(id.slice(wanted.length)));
+  const before = registry.models.find(
+    (each) => each.path === null && isNamed(each.id.toLowerCase()) && model.replaces(each),
+  );
+  if (before !== undefined) return { id: before.id, before };
+  if (!model.isIdFixed) return { id: freeId(model.id, namesIn(registry)), before };
+  const holder = holderOf(model.id, registry);
+  if (holder === undefined) return { id: model.id, before };
+  throw nameTaken(holder, 'model', `remove that one first: svc model rm ${holder.id}`);
+}
+
+function holderOf(name: string, registry: Registry): RegistryEntry | undefined {
+  return registry.models.find(({ id, aliases }) =>
+    [id, ...aliases].some((each) => each.toLowerCase() === name.toLowerCase()),
+  );
+}
+
+function nameTaken({ id }: RegistryEntry, param: string, hint: string): SvcError {
+  return new SvcError('INVALID_REQUEST', `a model with this name exists: ${id}`, { hint, param });
 }

@@ -49,8 +49,13 @@ export function modelIdFor(path: string, taken: ReadonlySet<string>): string {
     .slice(0, LONGEST - 8);
   const plain = withoutEdges(spelled);
   const base = plain === '' || plain.toLowerCase() === BUILTIN_ID ? `model-${plain}`.replace(/-$/, '') : plain;
-  let id = base;
-  for (let number = 2; taken.has(id.toLowerCase()); number += 1) id = `${base}-${number}`;
+  return freeId(base, taken);
+}
+
+/** Returns the wanted id, with `-2`, `-3` and so on appended while it is taken. */
+export function freeId(wanted: string, taken: ReadonlySet<string>): string {
+  let id = wanted;
+  for (let number = 2; taken.has(id.toLowerCase()); number += 1) id = `${wanted}-${number}`;
   return id;
 }
 

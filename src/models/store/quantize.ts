@@ -11,7 +11,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { QuantizeEvent, QuantizeWishes } from '../../protocol/model/quantize.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import { suggest } from '../../protocol/suggest.ts';
-import type { FetchedFile } from './adopted.ts';
+import type { FetchedFile, FetchedModel } from './adopted.ts';
 import { digestOf } from './digest.ts';
 import { askForSpace } from './free-space.ts';
 import { FILE_TYPES } from '../gguf/ggml-types.ts';
@@ -93,14 +93,7 @@ export async function quantizeModel(
     const { size_bytes: sizeBytes } = await check(output, source, type.name);
     const digest = await digestOf(output, progressOf('checking', sizeBytes, emit, signal));
     signal.throwIfAborted();
-    const model = await store.adopt({
-      id,
-      aliases: [],
-      source: `quantized:${source.id}`,
-      license: source.license,
-      weights: [{ digest, sizeBytes, path: output }],
-      projector: storedProjector(source),
-    });
+    const model = await store.adopt(newModel(source, id, { digest, sizeBytes, path: output }));
     emit({ type: 'quantized', model });
     return model;
   } catch (error) {
@@ -191,6 +184,20 @@ function progressOf(
 
 function sum(tensors: readonly GgufTensor[]): number {
   return tensors.reduce((total, { bytes }) => total + bytes, 0);
+}
+
+/** The copy replaces no model, also none that was added during the work. */
+function newModel(source: ModelRecord, id: string, weights: FetchedFile): FetchedModel {
+  return {
+    id,
+    isIdFixed: true,
+    replaces: () => false,
+    aliases: [],
+    source: `quantized:${source.id}`,
+    license: source.license,
+    weights: [weights],
+    projector: storedProjector(source),
+  };
 }
 
 /** A projector beside the model's file is not in the store, and stays with that file. */

@@ -18,6 +18,7 @@ import { given } from '../../protocol/given.ts';
 import type { VerifyResult } from '../../protocol/model/verify.ts';
 import { triedFields, type TriedCapability, type ModelRecord } from '../../protocol/records.ts';
 import { Adapters } from './adapters.ts';
+import { adopt } from './adopt.ts';
 import {
   bring,
   deleteFiles,
@@ -31,7 +32,7 @@ import { BUILTIN_ID } from './builtin-id.ts';
 import { builtinFailure } from './builtin.ts';
 import { copyWithDigest, digestOf, versionOf, type OnProgress } from './digest.ts';
 import { checkProjector, inspectParts, modelFileError, type GgufSummary } from '../gguf/gguf.ts';
-import { checkFree, defaultIdOf, idOf, namesIn, newId } from './lookup.ts';
+import { checkFree, defaultIdOf, idOf, newId, placeFor, type NewModel } from './lookup.ts';
 import { checkModelId } from './model-id.ts';
 import { wholeName } from '../gguf/part-names.ts';
 import { filesOfModel } from '../gguf/parts.ts';
@@ -167,46 +168,17 @@ export class ModelStore {
     return await Promise.all(files.map(look));
   }
 
+  /** Returns the id that `adopt` would give the model now. @throws SvcError INVALID_REQUEST if another model has it */
+  async idFor(model: NewModel): Promise<string> {
+    return placeFor(model, await this.#registry.read()).id;
+  }
+
   /**
-   * Moves a pulled model into the store under its id; replaces the model that had the id, and its files.
-   * @throws SvcError MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST when the id belongs to a file outside the store
+   * Moves a pulled model into the store under its id; replaces its older version, and the files of that.
+   * @throws SvcError MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST if another model has the id
    */
   async adopt(model: FetchedModel): Promise<ModelRecord> {
-    const { weights, projector, license } = model;
-    const digests = weights.map(({ digest }) => digest);
-    const places = placesOf(this.#paths, digests);
-    // Checked before the files are moved, so that an invalid model never gets into the store.
-    const summary = await inspectParts(weights.map(({ path }, index) => path ?? places[index] ?? ''));
-    if (projector !== null) await checkProjector(projector.path ?? this.#paths.blob(projector.digest));
-    const entry = await this.#registry.update(async (registry) => {
-      const before = registry.models.find(({ id }) => id.toLowerCase() === model.id.toLowerCase());
-      if (before !== undefined && before.path !== null) checkFree(model.id, registry);
-      for (const [index, { path }] of weights.entries()) if (path !== null) await bring(path, places[index] ?? '');
-      if (projector !== null && projector.path !== null)
-        await bring(projector.path, this.#paths.blob(projector.digest));
-      const { mtimeMs } = await stat(places[0] ?? '');
-      const stored = weights.map(({ digest, sizeBytes }) => ({ digest, size_bytes: sizeBytes }));
-      const made = entryOf(before?.id ?? model.id, null, stored, { ...summary, modified_at_ms: mtimeMs });
-      const known = namesIn({ ...registry, models: registry.models.filter((each) => each !== before) });
-      const added: RegistryEntry = {
-        ...made,
-        aliases: [...new Set([...(before?.aliases ?? []), ...model.aliases])].filter(
-          (each) => !known.has(each.toLowerCase()),
-        ),
-        source: model.source,
-        license: made.license ?? license,
-        ...given({ adapters: before?.adapters }),
-        ...(projector === null ? {} : { projector: { digest: projector.digest, size_bytes: projector.sizeBytes } }),
-      };
-      for (const each of registry.models) {
-        if (each.path === null && each.digest === added.digest) each.modified_at_ms = mtimeMs;
-      }
-      registry.models = [...registry.models.filter((each) => each !== before), added];
-      const came = [...digests, ...(projector === null ? [] : [projector.digest])];
-      registry.damaged = registry.damaged.filter((each) => !came.includes(each));
-      if (before !== undefined) await deleteFiles(this.#paths, before, registry);
-      return added;
-    });
+    const entry = await adopt(model, this.#registry, this.#paths);
     return (await this.#lookAt(entry, await this.#registry.read())).record;
   }
 

@@ -1,0 +1,46 @@
+/** Adds a model whose verified files are on this disk to the store: a pulled one, or one that svc has made. */
+import { stat } from 'node:fs/promises';
+import { given } from '../../protocol/given.ts';
+import { checkProjector, inspectParts } from '../gguf/gguf.ts';
+import { bring, deleteFiles, placesOf, type FetchedModel } from './adopted.ts';
+import { namesIn, placeFor } from './lookup.ts';
+import { entryOf } from './record.ts';
+import type { RegistryEntry, RegistryFile } from './registry.ts';
+import type { StorePaths } from './store-paths.ts';
+
+/** See ModelStore.adopt. */
+export async function adopt(model: FetchedModel, file: RegistryFile, paths: StorePaths): Promise<RegistryEntry> {
+  const { weights, projector, license } = model;
+  const digests = weights.map(({ digest }) => digest);
+  const places = placesOf(paths, digests);
+  // Checked before the files are moved, so that an invalid model never gets into the store.
+  const summary = await inspectParts(weights.map(({ path }, index) => path ?? places[index] ?? ''));
+  if (projector !== null) await checkProjector(projector.path ?? paths.blob(projector.digest));
+  return await file.update(async (registry) => {
+    const { id, before } = placeFor(model, registry);
+    for (const [index, { path }] of weights.entries()) if (path !== null) await bring(path, places[index] ?? '');
+    if (projector !== null && projector.path !== null) await bring(projector.path, paths.blob(projector.digest));
+    const { mtimeMs } = await stat(places[0] ?? '');
+    const stored = weights.map(({ digest, sizeBytes }) => ({ digest, size_bytes: sizeBytes }));
+    const made = entryOf(id, null, stored, { ...summary, modified_at_ms: mtimeMs });
+    const known = namesIn({ ...registry, models: registry.models.filter((each) => each !== before) });
+    const added: RegistryEntry = {
+      ...made,
+      aliases: [...new Set([...(before?.aliases ?? []), ...model.aliases])].filter(
+        (each) => !known.has(each.toLowerCase()),
+      ),
+      source: model.source,
+      license: made.license ?? license,
+      ...given({ adapters: before?.adapters }),
+      ...(projector === null ? {} : { projector: { digest: projector.digest, size_bytes: projector.sizeBytes } }),
+    };
+    for (const each of registry.models) {
+      if (each.path === null && each.digest === added.digest) each.modified_at_ms = mtimeMs;
+    }
+    registry.models = [...registry.models.filter((each) => each !== before), added];
+    const came = [...digests, ...(projector === null ? [] : [projector.digest])];
+    registry.damaged = registry.damaged.filter((each) => !came.includes(each));
+    if (before !== undefined) await deleteFiles(paths, before, registry);
+    return added;
+  });
+}
