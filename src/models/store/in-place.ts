@@ -77,7 +77,7 @@ export async function prepare(model: ForeignModel, options: InPlaceOptions): Pro
   const known = stated.filter((digest) => digest !== null);
   const digest = known.length === files.length ? digestOfWeights(known) : undefined;
   const present = await presentIn(registry, files[0] ?? '', digest, summary);
-  const others = registry.models.filter((each) => each.path !== files[0]);
+  const others = registry.models.filter((each) => !isOlder(each, model, files));
   const id = newIdFor(model, { ...registry, models: others }, options);
   if (present === undefined) options.planned.add(id.toLowerCase());
   return { model, files, summary, sizes, id, presentAs: present ?? null };
@@ -110,8 +110,7 @@ export async function register(
   return await options.registry.update(async (registry): Promise<Registered> => {
     const present = await presentIn(registry, files[0] ?? '', digest, summary);
     if (present !== undefined) return { id: present, isNew: false, adapters: [] };
-    // A file that has changed since it was registered is registered anew.
-    registry.models = registry.models.filter((each) => each.path !== files[0]);
+    registry.models = registry.models.filter((each) => !isOlder(each, model, files));
     const id = newIdFor(model, registry, { ...options, planned: new Set() });
     const adapters = model.adapters.map((path, index) => ({
       id: index === 0 ? 'adapter' : `adapter-${index + 1}`,
@@ -157,6 +156,11 @@ async function presentIn(
       entry.size_bytes === size_bytes &&
       entry.modified_at_ms === modified_at_ms);
   return registry.models.find(isSame)?.id;
+}
+
+/** True for the model as it was registered before its file changed. One that the user has added is not replaced. */
+function isOlder({ path, source }: RegistryEntry, model: ForeignModel, [first]: readonly string[]): boolean {
+  return path === first && source === model.source;
 }
 
 function newIdFor({ id }: ForeignModel, registry: Registry, { reserved, planned }: InPlaceOptions): string {
