@@ -1,5 +1,5 @@
 /** Quantising models with the real libllama in a child process: results, errors, and no leftover files. */
-import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { copyFile, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +9,7 @@ import { quantizeFile } from '../../src/engine/quantize-file.ts';
 import { tryModel } from '../../src/engine/try-model.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { inspectGguf, readGgufHeader } from '../../src/models/gguf/gguf.ts';
+import { prepare, register } from '../../src/models/store/in-place.ts';
 import { quantizeModel, QUANTIZE_TYPES, type Quantizer } from '../../src/models/store/quantize.ts';
 import { ModelStore } from '../../src/models/store/store.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
@@ -16,6 +17,7 @@ import { COMMON_TYPES, type QuantizeEvent } from '../../src/protocol/model/quant
 import type { ModelRecord } from '../../src/protocol/records.ts';
 import { rejection } from '../support/errors.ts';
 import { splitGguf } from '../support/split-gguf.ts';
+import { projectorOf } from './pull/pull-support.ts';
 
 const models = (name: string): string => fileURLToPath(new URL(`../../build/models/${name}.gguf`, import.meta.url));
 const F16 = models('tiny-gemma');
@@ -98,6 +100,37 @@ test('a split model becomes one file', async ({ dir, store, quantize }) => {
   const made = await quantize({ model: 'split', type: 'Q8_0' });
   assert.match(made.path, /blobs\/sha256-/);
   await tryModel('made', made.path, LOAD_MS);
+});
+
+test('the projector is copied into the store, whether it was imported or lies beside the model', async ({
+  dir,
+  store,
+  quantize,
+}) => {
+  const [model, projector] = [join(dir, 'seer.gguf'), join(dir, 'mmproj-seer.gguf')];
+  await copyFile(F16, model);
+  await writeFile(projector, projectorOf(1000));
+  const beside = await quantize({ model: `file:${model}`, type: 'Q8_0', name: 'beside' });
+  await importModel(store, model, projector);
+  const imported = await quantize({ model: 'seer', type: 'Q8_0', name: 'imported' });
+  const again = await quantize({ model: 'imported', type: 'Q5_0', allow_requantize: true });
+  await rm(projector);
+  for (const { id, projector: copy } of [beside, imported, again]) {
+    assert.equal(copy, imported.projector);
+    assert.is((await store.find(id)).state, 'installed');
+    assert.is((await stat(copy!.path)).size, copy!.size_bytes);
+  }
+});
+
+test('a projector that has changed is refused before any work', async ({ dir, store, quantize, blobs }) => {
+  const [model, projector] = [join(dir, 'seer.gguf'), join(dir, 'other.gguf')];
+  await copyFile(F16, model);
+  await writeFile(projector, projectorOf(1000));
+  await importModel(store, model, projector);
+  await writeFile(projector, projectorOf(1000, 2));
+  const never: Quantizer = () => Promise.reject(new Error('it must not come to the work'));
+  await rejection(() => quantize({ model: 'seer', type: 'Q8_0' }, never), 'MODEL_INVALID', /has changed since/);
+  assert.equal(await blobs(), []);
 });
 
 test('a model that is quantised already needs explicit consent; its own type is refused', async ({
@@ -217,6 +250,14 @@ test('an error of libllama is reported with its reason', async ({ dir }) => {
   await rejection(() => quantizeFile({ ...options, input: Q4 }), 'MODEL_INVALID', /requantizing from type q4_0/);
   await rejection(() => quantizeFile({ ...options, input: F16, file_type: 999 }), 'MODEL_INVALID', /invalid output/);
 });
+
+/** Registers the files where they lie, as `seer`. */
+async function importModel({ registry }: ModelStore, path: string, projector: string): Promise<void> {
+  const check = (): Promise<null> => Promise.resolve(null);
+  const options = { registry, reserved: new Set<string>(), check, planned: new Set<string>() };
+  const model = { id: 'seer', source: 'ollama:seer', path, projector, adapters: [] };
+  await register(await prepare(model, options), options, () => undefined);
+}
 
 function quantizeWith(
   change: (options: Parameters<typeof quantizeFile>[0]) => Parameters<typeof quantizeFile>[0],

@@ -7,19 +7,21 @@
  * after any error.
  */
 import { open, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { SvcError } from '../../protocol/errors.ts';
 import type { QuantizeEvent, QuantizeWishes } from '../../protocol/model/quantize.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import { suggest } from '../../protocol/suggest.ts';
 import type { FetchedFile, FetchedModel } from './adopted.ts';
-import { digestOf } from './digest.ts';
+import { copyWithDigest, digestOf } from './digest.ts';
 import { askForSpace } from './free-space.ts';
 import { FILE_TYPES } from '../gguf/ggml-types.ts';
-import { inspectGguf, readGgufHeader, type GgufSummary } from '../gguf/gguf.ts';
+import { checkProjector, inspectGguf, readGgufHeader, type GgufSummary } from '../gguf/gguf.ts';
 import type { GgufTensor } from '../gguf/gguf-values.ts';
 import { modelIdFor } from './model-id.ts';
 import { filesOfModel } from '../gguf/parts.ts';
 import { progressReport } from '../../files/rate.ts';
+import { cannotWrite } from './registry.ts';
 import type { ModelStore } from './store.ts';
 
 /** Resolves with the bytes of the new weights. If aborted, rejects with `signal.reason` once writing has ended. */
@@ -32,6 +34,8 @@ export type Quantizer = (options: {
   readonly signal: AbortSignal;
   onTensor?(name: string): void;
 }) => Promise<number>;
+
+const SPACE_HINT = 'free disk space, choose a smaller type, or set models.dir to another disk';
 
 /** Types that libllama makes only with an importance matrix, which no model file has. */
 const NEED_STATISTICS = ['IQ1_S', 'IQ1_M', 'IQ2_XXS', 'IQ2_XS', 'IQ2_S', 'IQ2_M', 'Q2_K_S', 'IQ3_XXS', 'IQ3_XS'];
@@ -65,41 +69,43 @@ export async function quantizeModel(
   checkSource(source, tensors, type.name, isAllowed);
 
   const output = await store.unfinished();
-  const options = {
-    input: (await filesOfModel(source.path))[0] ?? source.path,
-    output,
-    file_type: type.number,
-    allow_requantize: isAllowed,
-    signal,
-  };
-  const sourceBytes = sum(tensors);
-  const header = source.size_bytes - sourceBytes;
-  const expected = header + (await quantizer({ ...options, dry_run: true }));
-  await askForSpace(output, expected, 'free disk space, choose a smaller type, or set models.dir to another disk');
-  emit({
-    type: 'planned',
-    model: id,
-    source: source.id,
-    quantization: type.name,
-    source_bytes: sourceBytes,
-    expected_bytes: expected,
-  });
+  const copy = await store.unfinished();
   try {
+    const projector = await takeProjector(store, source, copy, signal);
+    const options = {
+      input: (await filesOfModel(source.path))[0] ?? source.path,
+      output,
+      file_type: type.number,
+      allow_requantize: isAllowed,
+      signal,
+    };
+    const sourceBytes = sum(tensors);
+    const header = source.size_bytes - sourceBytes;
+    const expected = header + (await quantizer({ ...options, dry_run: true }));
+    await askForSpace(output, expected, SPACE_HINT);
+    emit({
+      type: 'planned',
+      model: id,
+      source: source.id,
+      quantization: type.name,
+      source_bytes: sourceBytes,
+      expected_bytes: expected,
+    });
     const quantizing = progressOf('quantizing', sourceBytes, emit, signal);
     const bytesOf = new Map(tensors.map(({ name, bytes }) => [name, bytes]));
     let done = 0;
     const onTensor = (name: string): void => quantizing((done += bytesOf.get(name) ?? 0));
-    await quantizer({ ...options, dry_run: false, onTensor });
+    await quantizer({ ...options, dry_run: false, onTensor }).catch(async (error: unknown) => {
+      throw await ofDisk(error, output);
+    });
     const { size_bytes: sizeBytes } = await check(output, source, type.name);
     const digest = await digestOf(output, progressOf('checking', sizeBytes, emit, signal));
     signal.throwIfAborted();
-    const model = await store.adopt(newModel(source, id, { digest, sizeBytes, path: output }));
+    const model = await store.adopt(newModel(source, id, { digest, sizeBytes, path: output }, projector));
     emit({ type: 'quantized', model });
     return model;
-  } catch (error) {
-    throw await ofDisk(error, output);
   } finally {
-    await rm(output, { force: true });
+    for (const file of [output, copy]) await rm(file, { force: true });
   }
 }
 
@@ -187,7 +193,7 @@ function sum(tensors: readonly GgufTensor[]): number {
 }
 
 /** The copy replaces no model, also none that was added during the work. */
-function newModel(source: ModelRecord, id: string, weights: FetchedFile): FetchedModel {
+function newModel(source: ModelRecord, id: string, weights: FetchedFile, projector: FetchedFile | null): FetchedModel {
   return {
     id,
     isIdFixed: true,
@@ -196,12 +202,33 @@ function newModel(source: ModelRecord, id: string, weights: FetchedFile): Fetche
     source: `quantized:${source.id}`,
     license: source.license,
     weights: [weights],
-    projector: storedProjector(source),
+    projector,
   };
 }
 
-/** A projector beside the model's file is not in the store, and stays with that file. */
-function storedProjector({ projector }: ModelRecord): FetchedFile | null {
-  if (projector === undefined || projector.digest === null) return null;
-  return { digest: projector.digest, sizeBytes: projector.size_bytes, path: null };
+/**
+ * Returns the source's projector, which is copied to `copy` unless the store has it.
+ * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID, CANNOT_WRITE; `signal.reason`
+ */
+async function takeProjector(
+  store: ModelStore,
+  { id, projector }: ModelRecord,
+  copy: string,
+  signal: AbortSignal,
+): Promise<FetchedFile | null> {
+  if (projector === undefined) return null;
+  const { path, digest, size_bytes: sizeBytes } = projector;
+  await checkProjector(path);
+  if (digest !== null && (await store.held([{ digest, sizeBytes }]))[0] === true)
+    return { digest, sizeBytes, path: null };
+  await askForSpace(copy, sizeBytes, SPACE_HINT);
+  const copied = await copyWithDigest(path, copy, () => signal.throwIfAborted()).catch((error: unknown) => {
+    throw cannotWrite(error, dirname(copy));
+  });
+  if (digest !== null && copied !== digest) {
+    throw new SvcError('MODEL_INVALID', `${path} has changed since it was added (SHA-256 mismatch)`, {
+      hint: `restore that file, or remove ${id} and add it again`,
+    });
+  }
+  return { digest: copied, sizeBytes: (await stat(copy)).size, path: copy };
 }
