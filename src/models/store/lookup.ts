@@ -60,7 +60,7 @@ export function newId(name: string | undefined, path: string, registry: Registry
 export function checkFree(name: string, registry: Registry): void {
   const holder = holderOf(name, registry);
   if (holder === undefined) return;
-  throw nameTaken(holder, 'name', `choose another --name, or remove that one: svc model rm ${holder.id}`);
+  throw nameTaken(holder, 'name', `choose another name, or remove that one: svc model rm ${holder.id}`);
 }
 
 /**

@@ -206,7 +206,7 @@ export class ModelStore {
     checkFree(name, await this.#registry.read());
     if (!this.#reserved().some((each) => each.toLowerCase() === name.toLowerCase())) return;
     throw new SvcError('INVALID_REQUEST', `the config gives the name ${name} to another model`, {
-      hint: `choose another --name, or remove that one: svc model rm ${name}`,
+      hint: `choose another name, or remove that one: svc model rm ${name}`,
       param: 'name',
     });
   }

@@ -1,9 +1,10 @@
 /** Ids of pulled models: a pull replaces only what was pulled from the same source. */
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { parseReference } from '../../../src/models/pull/reference.ts';
 import { copyModel } from '../../../src/models/store/copy-model.ts';
+import { prepare, register } from '../../../src/models/store/in-place.ts';
 import type { ModelRecord } from '../../../src/protocol/records.ts';
 import { rejection } from '../../support/errors.ts';
 import { sha256 } from './fake-hub.ts';
@@ -100,6 +101,30 @@ test('a pull by a name that another model has is refused before anything is fetc
   assert.is(hint, 'remove that one first: svc model rm acme/m:q4_0');
   assert.is(hub.sent, 0);
   assert.equal(await idsOf(context), ['builtin', 'own', 'acme/m:q4_0']);
+});
+
+test('a pull of a model that was imported is refused before anything is fetched', async (context) => {
+  const { hub, pull, store, dir } = context;
+  hub.add('acme/m', 'm-Q4_0.gguf', modelOf(10 * KIB, 1));
+  const path = join(dir, 'm-Q4_0.gguf');
+  await writeFile(path, modelOf(10 * KIB, 1));
+  const check = (): Promise<null> => Promise.resolve(null);
+  const options = { registry: store.registry, reserved: new Set<string>(), check, planned: new Set<string>() };
+  const source = 'hf:acme/m:Q4_0';
+  const model = { id: 'acme/m:Q4_0', source, path, projector: null, adapters: [] };
+  await register(await prepare(model, options), options, () => undefined);
+  const { hint } = await rejection(() => pull('hf:acme/m'), 'INVALID_REQUEST', /a model with this name exists/);
+  assert.is(hint, 'remove that one first: svc model rm acme/m:Q4_0');
+  assert.is(hub.sent, 0);
+
+  await rm(path);
+  const gone = await rejection(() => store.find('acme/m'), 'MODEL_NOT_FOUND');
+  assert.match(
+    gone.hint ?? '',
+    /svc model rm acme\/m:Q4_0; then, for a copy of its own: svc model pull hf:acme\/m:Q4_0/,
+  );
+  await store.remove('acme/m:Q4_0');
+  assert.is(lastOf(await pull(source)).model.id, 'acme/m:Q4_0');
 });
 
 test.run();
