@@ -13,7 +13,7 @@ import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { ModelStore } from '../../src/models/store/store.ts';
 import { triedFields } from '../../src/protocol/records.ts';
 import { rejection } from '../support/errors.ts';
-import { gguf, LLAMA, numberEntry, partEntries } from './raw-gguf.ts';
+import { gguf, LLAMA, numberEntry, partEntries, textEntry } from './raw-gguf.ts';
 
 const TINY = fileURLToPath(new URL('../../build/models/tiny-llama.gguf', import.meta.url));
 const ADD = fileURLToPath(new URL('add-models.ts', import.meta.url));
@@ -131,6 +131,25 @@ test('names may be given, are derived otherwise, and must be unused', async ({ s
   await rejection(() => store.add(second, { name: '../x' }), 'INVALID_REQUEST');
   await rejection(() => store.add(second, { name: 'builtin' }), 'INVALID_REQUEST', /built-in/);
   assert.equal(await idsOf(store), ['builtin', 'model', 'model-2', 'Third']);
+});
+
+test('a file that is added again keeps what belongs to its models', async ({ store, dir, models, file }) => {
+  const path = await file('mine.gguf');
+  await writeFile(join(dir, 'mmproj'), gguf({ entries: [textEntry('general.architecture', 'clip')] }));
+  await store.add(path, { projector: join(dir, 'mmproj') });
+  await store.add(path, { name: 'other' });
+  await store.registry.update((registry) => {
+    Object.assign(registry.models[0]!, { aliases: ['alias'], source: 'ollama:mine' });
+    Object.assign(registry.models[1]!, { aliases: ['further'], source: 'hf:acme/other' });
+  });
+  await writeFile(path, gguf({ dataBytes: 4096 }));
+  const again = await store.add(path);
+  assert.equal(again, await store.find('alias'));
+  assert.equal([again.id, again.source, again.aliases], ['mine', 'ollama:mine', ['alias']]);
+  const projector = again.projector?.digest?.replace(':', '-');
+  assert.equal(await readdir(join(models, 'blobs')), [projector]);
+  const other = await store.find('further');
+  assert.equal([other.id, other.source, other.digest], ['other', 'hf:acme/other', again.digest]);
 });
 
 test('a model is found by name in any case and by path; similar names are suggested', async ({ store, file }) => {

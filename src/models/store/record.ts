@@ -1,4 +1,5 @@
 /** Registry entries and records of models. */
+import { given } from '../../protocol/given.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import { digestOfWeights } from './adopted.ts';
 import type { GgufSummary } from '../gguf/gguf.ts';
@@ -23,6 +24,15 @@ export function entryOf(
     ...(files.length === 1 ? {} : { parts: [...files] }),
     ...summary,
   };
+}
+
+/** The entry with what its files are now; it keeps what does not come from them. */
+export function readAgain(
+  { id, aliases, source, path, projector, adapters }: RegistryEntry,
+  files: readonly StoredFile[],
+  summary: GgufSummary,
+): RegistryEntry {
+  return { ...entryOf(id, path, files, summary), aliases, source, ...given({ projector, adapters }) };
 }
 
 /** @param path of the file, in or outside the store */

@@ -38,7 +38,7 @@ import { wholeName } from '../gguf/part-names.ts';
 import { filesOfModel } from '../gguf/parts.ts';
 import { checkStillThere } from './in-place.ts';
 import { projectorBeside } from './projector-beside.ts';
-import { entryOf, factsOf, recordOf, unknownFile } from './record.ts';
+import { entryOf, factsOf, readAgain, recordOf, unknownFile } from './record.ts';
 import { cannotWrite, RegistryFile, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
 import { StorePaths } from './store-paths.ts';
 import { keyOfFindings, TriedCapabilities, type TriedPlace } from './tried.ts';
@@ -275,11 +275,9 @@ export class ModelStore {
       throw new SvcError('MODEL_INVALID', `${path} changed while it was read`, { hint: 'add it once it is complete' });
     }
     return await this.#registry.update((registry) => {
-      const known = registry.models.filter((each) => each.path === path);
-      registry.models = registry.models.map((each) =>
-        each.path === path ? { ...entryOf(each.id, path, read, summary), ...given({ adapters: each.adapters }) } : each,
-      );
-      if (name === undefined && known[0] !== undefined) return entryOf(known[0].id, path, read, summary);
+      registry.models = registry.models.map((each) => (each.path === path ? readAgain(each, read, summary) : each));
+      const known = registry.models.find((each) => each.path === path);
+      if (name === undefined && known !== undefined) return known;
       const entry = entryOf(newId(name, wholeName(path), registry), path, read, summary);
       registry.models.push(entry);
       return entry;
