@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
+import { DigestsOnce } from '../../src/models/store/digest.ts';
 import { collectLeftovers, UNFINISHED_MS, UNREFERENCED_MS } from '../../src/models/store/leftovers.ts';
 import { RegistryFile } from '../../src/models/store/registry.ts';
 import { StorePaths } from '../../src/models/store/store-paths.ts';
@@ -118,6 +119,21 @@ test('a damaged copy is reported, refused for use and kept; adding the content a
   await store.add(TINY, { copy: true });
   assert.is((await store.find('mine')).digest, digest);
   assert.equal((await verify()).result.damaged, []);
+});
+
+test('a pull reads a damaged file once, and until it is cancelled', async ({ store, verify }) => {
+  const { path, digest, size_bytes } = await store.add(TINY, { name: 'mine', copy: true });
+  await rot(path);
+  await verify('mine');
+  const files = [{ digest: digest!, sizeBytes: size_bytes }];
+  const cancelled = new DigestsOnce(AbortSignal.abort(new Error('left')));
+  const error = await store.held(files, cancelled).catch((thrown: unknown) => thrown);
+  assert.is((error as Error).message, 'left');
+  const digests = new DigestsOnce();
+  assert.equal(await store.held(files, digests), [false]);
+  await rot(path);
+  assert.equal(await store.held(files, digests), [false], 'size and time are the same');
+  assert.equal(await store.held(files, new DigestsOnce()), [true]);
 });
 
 test('a damaged pulled model names the pull command, which repairs it', async ({ dir, store, verify }) => {

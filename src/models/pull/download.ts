@@ -104,13 +104,13 @@ export class Download {
   async run(signal: AbortSignal): Promise<void> {
     const hadBytes = this.#file.written.bytes > 0;
     await this.#fetchAll(signal);
-    if (await this.#isRight()) return;
+    if (await this.#isRight(signal)) return;
     await this.#startAnew();
     if (hadBytes) {
       // The bytes of an earlier attempt may be the damaged ones.
       this.#events.onRetry('the partial download was damaged: downloading the file again', 0);
       await this.#fetchAll(signal);
-      if (await this.#isRight()) return;
+      if (await this.#isRight(signal)) return;
       await this.#startAnew();
     }
     throw downloadFailed(`SHA-256 mismatch: ${this.#remote.name} was damaged or replaced at its source`, {
@@ -157,9 +157,10 @@ export class Download {
     }
   }
 
-  /** Resolves with true if the digest is right; then the file is synced to disk. */
-  async #isRight(): Promise<boolean> {
-    await this.#digest.catchUp(new AbortController().signal);
+  /** Resolves with true if the digest is right; then the file is synced to disk. @throws `signal.reason` */
+  async #isRight(signal: AbortSignal): Promise<boolean> {
+    await this.#digest.catchUp(signal);
+    signal.throwIfAborted();
     if (this.#digest.position !== this.#remote.sizeBytes || this.#digest.finish() !== this.#remote.digest) return false;
     await this.#file.sync();
     return true;
@@ -180,7 +181,7 @@ export class Download {
       try {
         const located = await this.#locate(signal);
         const { answer, isWhole } = await this.#ask(located, position, part.to, signal);
-        if (isWhole) await this.#beginWhole();
+        if (isWhole) await this.#beginWhole(signal);
         opened(!isWhole);
         const [from, to] = isWhole ? [0, this.#remote.sizeBytes] : [position, part.to];
         await this.#receive(answer, from, to, signal, (reached) => (position = isWhole ? part.from : reached));
@@ -253,8 +254,9 @@ export class Download {
   }
 
   /** Discards the partial file: the server sends the whole file from the start. */
-  async #beginWhole(): Promise<void> {
-    await this.#digest.catchUp(new AbortController().signal);
+  async #beginWhole(signal: AbortSignal): Promise<void> {
+    await this.#digest.catchUp(signal);
+    signal.throwIfAborted();
     const lost = this.#file.written.bytes;
     if (lost === 0) return;
     this.#events.onLost(lost);

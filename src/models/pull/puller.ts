@@ -12,6 +12,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import type { ErrorEvent, HubSettings, PullEvent } from '../../protocol/routes.ts';
 import type { FetchedFile, FetchedModel } from '../store/adopted.ts';
+import { DigestsOnce } from '../store/digest.ts';
 import { askForSpace, nearest } from '../store/free-space.ts';
 import type { NewModel } from '../store/lookup.ts';
 import { withDownloadLocks } from './download-lock.ts';
@@ -31,7 +32,7 @@ export type Pulled = Exclude<PullEvent, ErrorEvent>;
 
 /** The part of ModelStore that a pull uses. */
 export interface Adopting {
-  held(files: readonly Omit<FetchedFile, 'path'>[]): Promise<boolean[]>;
+  held(files: readonly Omit<FetchedFile, 'path'>[], digests: DigestsOnce): Promise<boolean[]>;
   /** As `adopt` would choose it now. */
   idFor(model: NewModel): Promise<string>;
   adopt(model: FetchedModel): Promise<ModelRecord>;
@@ -116,6 +117,7 @@ export class Puller {
 
   async #fetch(source: Source, emit: (event: Pulled) => void, signal: AbortSignal): Promise<void> {
     const { weights, projector } = source;
+    const digests = new DigestsOnce(signal);
     const files = [...weights, ...(projector === null ? [] : [projector])];
     const total = sum(files.map(({ sizeBytes }) => sizeBytes));
     emit({
@@ -124,7 +126,7 @@ export class Puller {
       source: source.origin,
       files: files.map(({ name, sizeBytes, digest }) => ({ name, size_bytes: sizeBytes, digest })),
       total_bytes: total,
-      present_bytes: await this.#presentBytes(source),
+      present_bytes: await this.#presentBytes(source, digests),
     });
     let isWaiting = false;
     const onWait = async (): Promise<void> => {
@@ -132,7 +134,7 @@ export class Puller {
       isWaiting = true;
       emit({
         type: 'progress',
-        done_bytes: await this.#presentBytes(source),
+        done_bytes: await this.#presentBytes(source, digests),
         total_bytes: total,
         fetched_bytes: 0,
         bytes_per_second: null,
@@ -140,13 +142,13 @@ export class Puller {
     };
     // Sorted, so that processes cannot deadlock. All are held until the store has the files, so that no process
     // loses a partial file that it is using.
-    const digests = [...new Set(files.map(({ digest }) => digest))].sort();
-    const locks = digests.map((digest) => downloadPaths(this.#options.dir, digest).lock);
+    const sorted = [...new Set(files.map(({ digest }) => digest))].sort();
+    const locks = sorted.map((digest) => downloadPaths(this.#options.dir, digest).lock);
     await withDownloadLocks(locks, { signal, onWait }, async (locked) => {
       let model: ModelRecord;
-      const progress = new Progress(total, await this.#presentBytes(source), emit);
+      const progress = new Progress(total, await this.#presentBytes(source, digests), emit);
       try {
-        model = await this.#fetchLocked(source, progress, emit, locked);
+        model = await this.#fetchLocked(source, digests, progress, emit, locked);
       } finally {
         progress.end();
       }
@@ -157,12 +159,13 @@ export class Puller {
   /** REQUIRES: the locks of all files. */
   async #fetchLocked(
     source: Source,
+    digests: DigestsOnce,
     progress: Progress,
     emit: (event: Pulled) => void,
     signal: AbortSignal,
   ): Promise<ModelRecord> {
     const { weights, projector } = source;
-    const missing = await this.#missing(source);
+    const missing = await this.#missing(source, digests);
     await clearForgotten(
       this.#options.dir,
       missing.map(({ digest }) => digest),
@@ -174,6 +177,7 @@ export class Puller {
         fetched.set(file.digest, await this.#fetchFile(file, source.id, progress, emit, signal));
     }
     progress.tell();
+    signal.throwIfAborted();
     const taken = ({ digest, sizeBytes }: RemoteFile): FetchedFile => {
       return { digest, sizeBytes, path: fetched.get(digest) ?? null };
     };
@@ -229,17 +233,20 @@ export class Puller {
   }
 
   /** The files that are not in the store. */
-  async #missing({ weights, projector }: Source): Promise<RemoteFile[]> {
+  async #missing({ weights, projector }: Source, digests: DigestsOnce): Promise<RemoteFile[]> {
     const { store } = this.#options;
-    const held = [...(await store.held(weights)), ...(projector === null ? [] : await store.held([projector]))];
+    const held = [
+      ...(await store.held(weights, digests)),
+      ...(projector === null ? [] : await store.held([projector], digests)),
+    ];
     return [...weights, ...(projector === null ? [] : [projector])].filter((_, index) => held[index] !== true);
   }
 
   /** Bytes that are present in the store and in partial files. */
-  async #presentBytes(source: Source): Promise<number> {
+  async #presentBytes(source: Source, digests: DigestsOnce): Promise<number> {
     const { weights, projector } = source;
     const total = sum([...weights, ...(projector === null ? [] : [projector])].map(({ sizeBytes }) => sizeBytes));
-    const missing = await this.#missing(source);
+    const missing = await this.#missing(source, digests);
     const here = await Promise.all(missing.map((file) => this.#begunBytes(file)));
     return total - sum(missing.map(({ sizeBytes }) => sizeBytes)) + sum(here);
   }

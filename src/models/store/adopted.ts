@@ -2,7 +2,7 @@
 import { copyFile, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { makeDirectory } from '../../files/make-directory.ts';
-import { digestOf } from './digest.ts';
+import { digestOf, type DigestsOnce } from './digest.ts';
 import { filesOfModel } from '../gguf/parts.ts';
 import type { NewModel } from './lookup.ts';
 import { besidesOf, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
@@ -50,7 +50,12 @@ export function placesOf(paths: StorePaths, digests: readonly string[]): string[
  * True if the file at `place` has the content. A file of a model in the registry was verified when it was added and
  * is trusted; a file found damaged since, or not in the registry, is hashed.
  */
-export async function holds(place: string, { digest, size_bytes }: StoredFile, registry: Registry): Promise<boolean> {
+export async function holds(
+  place: string,
+  { digest, size_bytes }: StoredFile,
+  registry: Registry,
+  digests: DigestsOnce,
+): Promise<boolean> {
   const found = await stat(place).catch(() => null);
   if (found?.isFile() !== true || found.size !== size_bytes) return false;
   const isDamaged = registry.damaged.includes(digest);
@@ -63,7 +68,7 @@ export async function holds(place: string, { digest, size_bytes }: StoredFile, r
           ? entry.modified_at_ms === found.mtimeMs
           : [...(entry.parts ?? []), ...besidesOf(entry)].some((file) => file.digest === digest)),
     );
-  return isKnown || (await digestOf(place)) === digest;
+  return isKnown || (await digests.of(place, found)) === digest;
 }
 
 /** Moves a file, also to another disk. Under its new name it appears whole or not at all. */

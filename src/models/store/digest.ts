@@ -1,5 +1,6 @@
 /** The SHA-256 of a model file, in one pass: while it is read, or while it is copied. */
 import { createHash } from 'node:crypto';
+import type { Stats } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { openModelFile, type GgufSummary } from '../gguf/gguf.ts';
 
@@ -27,6 +28,24 @@ export async function copyWithDigest(path: string, to: string, onProgress?: OnPr
     }
   } finally {
     await file.close();
+  }
+}
+
+/** Digests of files at their paths, each computed once for a state of the file. Computing ends with the signal. */
+export class DigestsOnce {
+  readonly #signal: AbortSignal | undefined;
+  readonly #known = new Map<string, Promise<string>>();
+
+  constructor(signal?: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  /** @throws SvcError as digestOf; `signal.reason` */
+  async of(path: string, { ino, size, mtimeMs }: Stats): Promise<string> {
+    const key = [path, ino, size, mtimeMs].join(' ');
+    const known = this.#known.get(key) ?? digestOf(path, () => this.#signal?.throwIfAborted());
+    this.#known.set(key, known);
+    return await known;
   }
 }
 

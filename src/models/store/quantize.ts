@@ -13,7 +13,7 @@ import type { QuantizeEvent, QuantizeWishes } from '../../protocol/model/quantiz
 import type { ModelRecord } from '../../protocol/records.ts';
 import { suggest } from '../../protocol/suggest.ts';
 import type { FetchedFile, FetchedModel } from './adopted.ts';
-import { copyWithDigest, digestOf } from './digest.ts';
+import { copyWithDigest, digestOf, DigestsOnce } from './digest.ts';
 import { askForSpace } from './free-space.ts';
 import { FILE_TYPES } from '../gguf/ggml-types.ts';
 import { checkProjector, inspectGguf, readGgufHeader, type GgufSummary } from '../gguf/gguf.ts';
@@ -219,7 +219,7 @@ async function takeProjector(
   if (projector === undefined) return null;
   const { path, digest, size_bytes: sizeBytes } = projector;
   await checkProjector(path);
-  if (digest !== null && (await store.held([{ digest, sizeBytes }]))[0] === true)
+  if (digest !== null && (await store.held([{ digest, sizeBytes }], new DigestsOnce(signal)))[0] === true)
     return { digest, sizeBytes, path: null };
   await askForSpace(copy, sizeBytes, SPACE_HINT);
   const copied = await copyWithDigest(path, copy, () => signal.throwIfAborted()).catch((error: unknown) => {

@@ -30,7 +30,7 @@ import {
 } from './adopted.ts';
 import { BUILTIN_ID } from './builtin-id.ts';
 import { builtinFailure } from './builtin.ts';
-import { copyWithDigest, digestOf, versionOf, type OnProgress } from './digest.ts';
+import { copyWithDigest, digestOf, DigestsOnce, versionOf, type OnProgress } from './digest.ts';
 import { checkProjector, inspectParts, modelFileError, type GgufSummary } from '../gguf/gguf.ts';
 import { checkFree, defaultIdOf, idOf, newId, placeFor, type NewModel } from './lookup.ts';
 import { checkModelId } from './model-id.ts';
@@ -156,15 +156,15 @@ export class ModelStore {
     });
   }
 
-  /** Returns for each file of a model whether the store has it. @throws SvcError CONFIG_INVALID */
-  async held(files: readonly Omit<FetchedFile, 'path'>[]): Promise<boolean[]> {
+  /** Returns for each file of a model whether the store has it. @throws SvcError CONFIG_INVALID; as DigestsOnce.of */
+  async held(files: readonly Omit<FetchedFile, 'path'>[], digests = new DigestsOnce()): Promise<boolean[]> {
     const registry = await this.#registry.read();
     const places = placesOf(
       this.#paths,
       files.map(({ digest }) => digest),
     );
     const look = async ({ digest, sizeBytes }: Omit<FetchedFile, 'path'>, index: number): Promise<boolean> =>
-      await holds(places[index] ?? '', { digest, size_bytes: sizeBytes }, registry);
+      await holds(places[index] ?? '', { digest, size_bytes: sizeBytes }, registry, digests);
     return await Promise.all(files.map(look));
   }
 

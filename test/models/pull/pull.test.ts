@@ -3,8 +3,11 @@ import { existsSync } from 'node:fs';
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { Download, DOWNLOAD_LIMITS } from '../../../src/models/pull/download.ts';
+import { PartialFile } from '../../../src/models/pull/partial-file.ts';
 import { parseReference } from '../../../src/models/pull/reference.ts';
 import type { Pulled } from '../../../src/models/pull/puller.ts';
+import { Web } from '../../../src/models/pull/web.ts';
 import { rejection } from '../../support/errors.ts';
 import { waitFor } from '../../support/wait.ts';
 import { sha256 } from './fake-hub.ts';
@@ -213,6 +216,29 @@ test('a paused pull keeps its data, and the next pull resumes there', async ({ h
   assert.ok(resolved?.type === 'resolved' && resolved.present_bytes > 0);
   assert.is(resolved.present_bytes + lastOf(events).fetched_bytes, content.length);
   assert.ok(resolved.present_bytes >= before - 3 * 64 * KIB, `${before} came, ${resolved.present_bytes} were kept`);
+});
+
+test('a pull that is cancelled while its file is verified ends at once', async ({ dir }) => {
+  const content = modelOf(3 * MIB);
+  const digest = `sha256:${sha256(content)}`;
+  const partial = await PartialFile.open(join(dir, 'downloads'), { digest, sizeBytes: content.length, model: 'm' });
+  await partial.write([content], 0);
+  const stop = new AbortController();
+  const read = partial.read.bind(partial);
+  let reads = 0;
+  partial.read = async (...where) => {
+    reads += 1;
+    stop.abort(new Error('paused'));
+    return await read(...where);
+  };
+  const web = new Web({ stallMs: 1000 });
+  const events = { onFetched: () => 0, onBytes: () => 0, onRetry: () => 0, onLost: () => 0 };
+  const remote = { name: 'm', sizeBytes: content.length, digest, locate: () => Promise.reject(new Error('no need')) };
+  const run = new Download(web, remote, partial, DOWNLOAD_LIMITS, events).run(stop.signal);
+  assert.is(await run.catch((error: unknown) => (error as Error).message), 'paused');
+  assert.is(reads, 1);
+  await partial.close();
+  await web.close();
 });
 
 test('free disk space is checked before anything is fetched', async ({ hub, pull }) => {
