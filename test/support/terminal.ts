@@ -8,7 +8,14 @@ import { waitFor } from './wait.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-export const KEYS = { ctrlC: '\u0003', ctrlD: '\u0004', up: '\u001b[A', enter: '\r', tab: '\t' } as const;
+export const KEYS = {
+  ctrlC: '\u0003',
+  ctrlD: '\u0004',
+  ctrlZ: '\u001a',
+  up: '\u001b[A',
+  enter: '\r',
+  tab: '\t',
+} as const;
 
 /** Reason to skip terminal tests on this machine; undefined if they can run. */
 export const NO_TERMINAL: string | undefined =

@@ -9,7 +9,7 @@ import { createInterface, type Interface } from 'node:readline';
 import { TextDecoder } from 'node:util';
 import { SvcError } from '../../protocol/errors.ts';
 import { LIMITS } from '../../protocol/limits.ts';
-import { err, exit, PromptOutput, say } from '../terminal/output.ts';
+import { err, exit, PromptOutput, resumeAfterStop, say } from '../terminal/output.ts';
 
 export interface Turns {
   /** Returns undefined at the end of the input. */
@@ -90,7 +90,8 @@ class TerminalLines implements Lines {
       historySize: HISTORY_LINES,
       removeHistoryDuplicates: true,
     });
-    this.#output.write(PASTE_MARKS.on);
+    // The shell that has the terminal in between turns the mode off.
+    resumeAfterStop(this.#editor, () => this.#output.write(PASTE_MARKS.on));
     this.#editor.on('line', (line) => {
       this.#take(line);
     });
@@ -115,6 +116,7 @@ class TerminalLines implements Lines {
     const queued = this.#queue.shift();
     if (queued === undefined && this.#isClosed) return undefined;
     this.#output.isMuted = false;
+    this.#output.write(PASTE_MARKS.on);
     this.#editor.setPrompt(isContinued ? CONTINUED : PROMPT);
     if (queued !== undefined) {
       this.#output.write(`${this.#editor.getPrompt()}${queued}\n`);

@@ -2,6 +2,7 @@
  * The only file of the CLI that writes to the terminal. Standard output has data, standard error has messages. Each
  * may be a terminal independently of the other.
  */
+import type { Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { variable } from '../../process/environment.ts';
 import { errorOfFiles } from '../../files/svc-error.ts';
@@ -88,43 +89,54 @@ export function sayProgress(text: string): void {
   process.stderr.write(`\r\u001b[K${text === '' ? '' : `svc: ${text}`}`);
 }
 
-/** Asks a yes/no question; undefined without a terminal. */
+/** Asks a yes/no question; Ctrl-D is a no. Undefined without a terminal. Throws CANCELLED on Ctrl-C. */
 export async function askYesNo(question: string): Promise<boolean | undefined> {
-  if (!err.isTerminal || !(process.stdin as { isTTY?: boolean }).isTTY) return undefined;
-  const { createInterface } = await import('node:readline/promises');
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return /^y(es)?$/i.test((await terminal.question(`svc: ${question} [y/N] `)).trim());
-  } finally {
-    terminal.close();
-  }
+  const answer = await ask(`svc: ${question} [y/N] `, false);
+  return answer === undefined ? undefined : /^y(es)?$/i.test(answer.trim());
 }
 
-/** Reads a line without echoing it, empty if nothing is typed; undefined without a terminal. */
+/** Reads a line without echoing it; otherwise as `askYesNo`. Empty if nothing is typed. */
 export async function askSecret(question: string): Promise<string | undefined> {
+  return await ask(`svc: ${question}: `, true);
+}
+
+/** Reads one line, empty on Ctrl-D; undefined without a terminal. Throws CANCELLED on Ctrl-C. */
+async function ask(question: string, isHidden: boolean): Promise<string | undefined> {
   if (!err.isTerminal || !(process.stdin as { isTTY?: boolean }).isTTY) return undefined;
   const { createInterface } = await import('node:readline');
   const output = new PromptOutput();
-  output.isMuted = true;
+  output.isMuted = isHidden;
   // Turns the terminal's echo off before the question is printed.
-  const editor = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 });
-  process.stderr.write(`svc: ${question}: `);
-  try {
-    return await new Promise((resolve) => {
-      editor.once('line', resolve);
-      editor.once('close', () => {
-        resolve('');
-      });
-      editor.once('SIGINT', () => {
-        editor.close();
-        process.stderr.write('\n');
-        exit(130);
-      });
+  const editor = createInterface({ input: process.stdin, output, terminal: true, historySize: 0, prompt: question });
+  const show = (): boolean => process.stderr.write(question);
+  if (isHidden) show();
+  else editor.prompt();
+  const answer = await new Promise<string | undefined | null>((resolve) => {
+    resumeAfterStop(editor, isHidden ? show : undefined);
+    editor.once('line', resolve);
+    editor.once('close', () => {
+      resolve(undefined);
     });
-  } finally {
-    editor.close();
-    process.stderr.write('\n');
-  }
+    editor.once('SIGINT', () => {
+      resolve(null);
+    });
+  });
+  editor.close();
+  // The editor itself ends the line that is typed, if it shows it.
+  if (isHidden || typeof answer !== 'string') process.stderr.write('\n');
+  if (answer === null) throw new SvcError('CANCELLED', 'cancelled');
+  return answer ?? '';
+}
+
+/**
+ * Makes an editor read on when a stopped process continues (Ctrl-Z and `fg`): Node only pauses it and draws its line
+ * again. `redraw` draws what the editor does not.
+ */
+export function resumeAfterStop(editor: Interface, redraw?: () => void): void {
+  editor.on('SIGCONT', () => {
+    editor.resume();
+    redraw?.();
+  });
 }
 
 /** Standard error for a line editor; can be muted while an answer is printed. */
