@@ -1,11 +1,12 @@
 /** What README.md and the guides tell people to type and to follow exists: commands, flags, settings, links. */
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadSpecs } from '../../src/cli/commands.ts';
 import { dispatch, parse } from '../../src/cli/parse.ts';
-import { checkSettingName } from '../../src/config/settings.ts';
+import { checkSettingName, setSetting, settingNames } from '../../src/config/settings.ts';
 import { read, root } from './source-files.ts';
 
 const SPECS = await loadSpecs();
@@ -15,6 +16,7 @@ function pagesIn(folder: string): string[] {
     .filter((name) => name.endsWith('.md'))
     .map((name) => `${folder}/${name}`);
 }
+const PAGES = ['README.md', 'CONTRIBUTING.md', ...pagesIn('docs'), ...pagesIn('docs/guides')];
 const GUIDES = ['README.md', 'docs/README.md', ...pagesIn('docs/guides')];
 
 /** The text of a page by its fences: prose, then by turns the language of a block, the block, nothing, and prose. */
@@ -63,6 +65,44 @@ test('every command is one that svc has, with flags and settings that it has', (
   assert.ok(count > 40, `${String(count)} commands`);
 });
 
+test('every setting that a page sets takes the value', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-guides-'));
+  const configFile = join(folder, 'config.json');
+  const refused: string[] = [];
+  let count = 0;
+  try {
+    for (const page of PAGES) {
+      const set = /\bsvc config set\s+([a-z][^\s`]*)\s+(?:'([^']*)'|"([^"]*)"|([^\s`]+))/g;
+      for (const [command, name = '', single, double, bare] of read(page).matchAll(set)) {
+        count += 1;
+        await setSetting({ configFile }, name, single ?? double ?? bare ?? '').catch((error: unknown) => {
+          refused.push(`${page}: ${command}: ${String(error)}`);
+        });
+        rmSync(configFile, { force: true });
+      }
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  assert.equal(refused, []);
+  assert.ok(count > 12, `${String(count)} commands`);
+});
+
+test('every setting that a guide names exists', () => {
+  const sections = new Set(settingNames().map((name) => name.split('.')[0]));
+  let count = 0;
+  for (const page of GUIDES) {
+    for (const [, name = '', section] of proseOf(page).matchAll(/`(([a-z]+)(?:\.\w+)+)`/g)) {
+      if (!sections.has(section)) continue;
+      count += 1;
+      assert.not.throws(() => {
+        checkSettingName(name);
+      }, `${page}: ${name}`);
+    }
+  }
+  assert.ok(count > 5, `${String(count)} names`);
+});
+
 /** As GitHub makes them. */
 function anchorsOf(page: string): string[] {
   const headings = [...proseOf(page).matchAll(/^#+ (.+)$/gm)].map(([, title = '']) => title);
@@ -75,9 +115,8 @@ function anchorsOf(page: string): string[] {
 }
 
 test('every link between our pages leads to a file and a heading', () => {
-  const pages = [...GUIDES, 'CONTRIBUTING.md', ...pagesIn('docs').filter((page) => !GUIDES.includes(page))];
   const broken: string[] = [];
-  for (const page of pages) {
+  for (const page of PAGES) {
     for (const [, target = ''] of proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)) {
       if (/^[a-z]+:/.test(target)) continue;
       const [path = '', anchor] = target.split('#');
