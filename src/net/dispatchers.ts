@@ -2,6 +2,7 @@
 import type { LookupFunction } from 'node:net';
 import type * as Undici from 'undici';
 import { kindOfHost, type Reach } from './reach.ts';
+import { loadUndici } from './undici.ts';
 
 export interface DispatchersOptions {
   readonly connectTimeoutMs: number;
@@ -31,7 +32,7 @@ export class Dispatchers {
    * @param undici passed in, so that a daemon that makes no requests never imports it
    */
   for(undici: typeof Undici, url: URL, reach: Reach): Undici.Dispatcher {
-    const isDirect = url.protocol === 'http:' || kindOfHost(url.hostname) === 'loopback';
+    const isDirect = ignoresProxy(url);
     const name = [isDirect, ...reach].join();
     const known = this.#dispatchers.get(name);
     if (known !== undefined) return known;
@@ -52,4 +53,38 @@ export class Dispatchers {
   async destroy(error: Error | null = null): Promise<void> {
     await Promise.all(Array.from(this.#dispatchers.values(), (dispatcher) => dispatcher.destroy(error)));
   }
+}
+
+/**
+ * True if requests to `url` go through a proxy, or fail because its URL is invalid. undici alone knows how it reads
+ * `NO_PROXY`, so it is given a request: if it tries to connect by itself, there is no proxy. No connection is made.
+ */
+export async function isProxied(url: URL): Promise<boolean> {
+  if (ignoresProxy(url)) return false;
+  const undici = await loadUndici();
+  let isDirect = false;
+  const refused = new Error('no connection is wanted');
+  const refuse: Undici.buildConnector.connector = (_options, done) => {
+    done(refused, null);
+  };
+  const options: Undici.EnvHttpProxyAgent.Options = {
+    connect: (...args) => {
+      isDirect = true;
+      refuse(...args);
+    },
+    clientFactory: (origin) => new undici.Client(origin, { connect: refuse }),
+  };
+  try {
+    const agent = new undici.EnvHttpProxyAgent(options);
+    await agent.request({ origin: url.origin, path: '/', method: 'HEAD' }).catch(() => undefined);
+    await agent.destroy();
+  } catch {
+    // Thrown by the constructor.
+    return true;
+  }
+  return !isDirect;
+}
+
+function ignoresProxy(url: URL): boolean {
+  return url.protocol === 'http:' || kindOfHost(url.hostname) === 'loopback';
 }

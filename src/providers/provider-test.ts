@@ -9,6 +9,7 @@ import { connect as connectTls } from 'node:tls';
 import type { Backend } from '../backends/backend.ts';
 import type { Provider } from '../backends/cloud/provider.ts';
 import { CONTROL_CALLER } from '../protocol/caller.ts';
+import { isProxied } from '../net/dispatchers.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ProviderTestStep } from '../protocol/routes.ts';
 import { lacksKey } from './providers.ts';
@@ -41,7 +42,7 @@ export async function* testProvider(
   for (const url of provider.endpoints) {
     let isReached = true;
     for await (const step of reach(new URL(url), signal)) {
-      isReached &&= step.status === 'ok';
+      isReached &&= step.status !== 'fail';
       yield step;
     }
     if (!isReached) return;
@@ -51,7 +52,7 @@ export async function* testProvider(
   yield models.code === 'NOT_FOUND' ? { ...models, status: 'skip', code: null } : models;
   if (models.code !== null && models.code !== 'NOT_FOUND') return;
   if (provider.defaultModel === null) {
-    yield { ...ok('answer', null, 'skipped: the provider has no default model', null), status: 'skip' };
+    yield skip('answer', null, 'skipped: the provider has no default model');
     return;
   }
   yield await timed('answer', () => answer(backend, provider.defaultModel, signal));
@@ -59,6 +60,11 @@ export async function* testProvider(
 
 async function* reach(url: URL, signal: AbortSignal): AsyncGenerator<ProviderTestStep, void> {
   const host = url.hostname.replace(/^\[|\]$/g, '');
+  if (await isProxied(url)) {
+    // The proxy resolves the name and connects; the next step goes through it.
+    for (const step of ['dns', 'connect'] as const) yield skip(step, url.host, 'through a proxy');
+    return;
+  }
   if (isIP(host) === 0) {
     const dns = await timed('dns', async () => `${host} is ${(await lookup(host)).address}`, url.host);
     yield dns;
@@ -140,4 +146,8 @@ function ok(
   latencyMs: number | null,
 ): ProviderTestStep {
   return { step, status: 'ok', endpoint, detail, latency_ms: latencyMs, code: null };
+}
+
+function skip(step: ProviderTestStep['step'], endpoint: string | null, detail: string): ProviderTestStep {
+  return { ...ok(step, endpoint, detail, null), status: 'skip' };
 }

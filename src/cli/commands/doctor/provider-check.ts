@@ -1,5 +1,8 @@
 /** Checks of the providers: a key is present and the endpoints answer. No key is read, sent or shown. */
+import { lookup } from 'node:dns';
 import type { KeyEntry } from '../../../home/key-file.ts';
+import { Dispatchers } from '../../../net/dispatchers.ts';
+import { loadUndici } from '../../../net/undici.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
 import type { ProviderRecord } from '../../../protocol/records.ts';
 import { check, skipped } from './check.ts';
@@ -43,23 +46,32 @@ export function checkApiKeys(all: readonly ProviderRecord[], keys: readonly KeyE
 }
 
 async function findSilent(providers: readonly ProviderRecord[]): Promise<{ name: string; why: string }[]> {
+  // As requests do, it goes through the proxy of the environment.
+  const dispatchers = new Dispatchers({ connectTimeoutMs: ANSWER_MS, lookup: () => lookup });
   const asked = providers.flatMap(({ name, base_url, endpoints }) => {
     const urls = new Set([...(base_url === null ? [] : [base_url]), ...endpoints]);
-    return [...urls].map(async (url) => ({ name, why: await whySilent(url) }));
+    return [...urls].map(async (url) => ({ name, why: await whySilent(url, dispatchers) }));
   });
-  return (await Promise.all(asked)).flatMap(({ name, why }) => (why === null ? [] : [{ name, why }]));
+  try {
+    return (await Promise.all(asked)).flatMap(({ name, why }) => (why === null ? [] : [{ name, why }]));
+  } finally {
+    await dispatchers.destroy();
+  }
 }
 
 /** Any answer will do, also one that asks for a key. Only the URL's host is reported: the rest may contain secrets. */
-async function whySilent(url: string): Promise<string | null> {
+async function whySilent(text: string, dispatchers: Dispatchers): Promise<string | null> {
+  if (!URL.canParse(text)) return 'its base_url cannot be reached (not a URL)';
+  const url = new URL(text);
   try {
-    const answer = await fetch(url, { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(ANSWER_MS) });
-    await answer.body?.cancel();
+    const undici = await loadUndici();
+    const dispatcher = dispatchers.for(undici, url, new Set());
+    const answer = await undici.request(url, { dispatcher, method: 'HEAD', signal: AbortSignal.timeout(ANSWER_MS) });
+    await answer.body.dump();
     return null;
   } catch (error) {
-    const cause = (error as Error).cause as NodeJS.ErrnoException | undefined;
-    const why =
-      (error as Error).name === 'TimeoutError' ? `no answer within ${String(ANSWER_MS / 1000)} s` : cause?.code;
-    return `${URL.canParse(url) ? new URL(url).host : 'its base_url'} cannot be reached (${why ?? 'not a URL'})`;
+    const { name, code } = error as NodeJS.ErrnoException;
+    const why = name === 'TimeoutError' ? `no answer within ${String(ANSWER_MS / 1000)} s` : (code ?? name);
+    return `${url.host} cannot be reached (${why})`;
   }
 }
