@@ -45,9 +45,17 @@ test('active providers: those in the config, those with a key, and the default',
   assert.equal(namesOf({}, keys), []);
   assert.equal(namesOf({ providers: { groq: {} } }, keys), ['groq']);
   assert.equal(namesOf({ cloud: { default_provider: 'mistral' } }, keys), ['mistral']);
-  process.env['ANTHROPIC_AUTH_TOKEN'] = 'k';
+  process.env['ANTHROPIC_API_KEY'] = 'k';
   await saveCredential(file, 'openai', 'k');
   assert.equal(namesOf({ providers: { groq: {} } }, keys), ['groq', 'openai', 'anthropic']);
+});
+
+test("Claude Code's token, which is often that of a gateway, is no key for Anthropic", ({ keys }) => {
+  process.env['ANTHROPIC_AUTH_TOKEN'] = 'k';
+  const config = configOf({ providers: { anthropic: {} } });
+  const { name, present } = providerNamed('anthropic', config, keys)!.credential();
+  Reflect.deleteProperty(process.env, 'ANTHROPIC_AUTH_TOKEN');
+  assert.equal([name, present], ['ANTHROPIC_API_KEY', false]);
 });
 
 test('a general-purpose token activates no provider, but an active provider uses it', ({ keys }) => {
