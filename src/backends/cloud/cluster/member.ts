@@ -48,6 +48,11 @@ export class Member implements Choice {
     return this.#underWay + this.#others;
   }
 
+  /** True if no request of this daemon runs there. */
+  get isIdle(): boolean {
+    return this.#underWay === 0;
+  }
+
   get state(): MemberState {
     if (this.#state === 'full' && performance.now() >= this.#fullUntil) this.#state = 'up';
     return this.#state;

@@ -29,7 +29,7 @@ export class Watch {
   }
 
   #next(): void {
-    const isIdle = performance.now() - this.#usedAt > IN_USE_MS && this.#members.every(({ load }) => load === 0);
+    const isIdle = performance.now() - this.#usedAt > IN_USE_MS && this.#members.every((member) => member.isIdle);
     if (isIdle || this.#ending.signal.aborted) {
       this.#timer = null;
       return;
