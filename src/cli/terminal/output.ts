@@ -30,9 +30,9 @@ export const out: Terminal = terminal(process.stdout);
 /** Terminal properties of standard error. */
 export const err: Terminal = terminal(process.stderr);
 
-/** Prints one line of data. */
+/** Prints one line of data; as all functions here, nothing in it that would control a terminal. */
 export function print(line: string): void {
-  process.stdout.write(`${line}\n`);
+  process.stdout.write(`${tame(line, out)}\n`);
 }
 
 /** Writes text of a model or a log. On a terminal, control characters are removed. */
@@ -53,26 +53,34 @@ export function writeDim(text: string): void {
 /** Shows dimmed text in place of the last that was shown, only on a terminal. An empty text clears it. */
 export function writeInPlace(text: string): void {
   if (!out.isTerminal || variable('TERM') === 'dumb') return;
-  process.stdout.write(`\r\u001b[K${text === '' ? '' : out.dim(text)}`);
+  process.stdout.write(`\r\u001b[K${text === '' ? '' : out.dim(tame(text, out))}`);
 }
 
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value, null, 2));
+  print(jsonOf(value, 2));
 }
 
 /** Prints one value of a JSON stream. */
 export function printJsonLine(value: unknown): void {
-  print(JSON.stringify(value));
+  print(jsonOf(value));
+}
+
+/** Escapes also the control characters that JSON may have in strings. */
+function jsonOf(value: unknown, indent = 0): string {
+  return JSON.stringify(value, null, indent).replace(
+    /[\u007f-\u009f]/g,
+    (control) => `\\u00${control.charCodeAt(0).toString(16)}`,
+  );
 }
 
 /** Prints a message for the user. */
 export function say(message: string): void {
-  process.stderr.write(`svc: ${message}\n`);
+  process.stderr.write(`svc: ${tame(message, err)}\n`);
 }
 
 /** Prints what to do about a failure that is already on the screen. */
 export function sayHint(hint: string): void {
-  process.stderr.write(`${err.dim('hint:')} ${hint}\n`);
+  process.stderr.write(`${err.dim('hint:')} ${tame(hint, err)}\n`);
 }
 
 /** Prints lines that belong to a message, such as the end of a log. */
@@ -86,18 +94,18 @@ let progress = '';
 export function sayProgress(text: string): void {
   if (!err.isTerminal || variable('TERM') === 'dumb' || text === progress) return;
   progress = text;
-  process.stderr.write(`\r\u001b[K${text === '' ? '' : `svc: ${text}`}`);
+  process.stderr.write(`\r\u001b[K${text === '' ? '' : `svc: ${tame(text, err)}`}`);
 }
 
 /** Asks a yes/no question; Ctrl-D is a no. Undefined without a terminal. Throws CANCELLED on Ctrl-C. */
 export async function askYesNo(question: string): Promise<boolean | undefined> {
-  const answer = await ask(`svc: ${question} [y/N] `, false);
+  const answer = await ask(`svc: ${tame(question, err)} [y/N] `, false);
   return answer === undefined ? undefined : /^y(es)?$/i.test(answer.trim());
 }
 
 /** Reads a line without echoing it; otherwise as `askYesNo`. Empty if nothing is typed. */
 export async function askSecret(question: string): Promise<string | undefined> {
-  return await ask(`svc: ${question}: `, true);
+  return await ask(`svc: ${tame(question, err)}: `, true);
 }
 
 /** Reads one line, empty on Ctrl-D; undefined without a terminal. Throws CANCELLED on Ctrl-C. */
@@ -164,9 +172,9 @@ export function report(thrown: unknown, json: boolean): number {
   sayProgress('');
   if (json) {
     const { code, message, hint } = error.toRecord();
-    process.stderr.write(`${JSON.stringify({ error: { code, message, hint } })}\n`);
+    process.stderr.write(`${jsonOf({ error: { code, message, hint } })}\n`);
   } else {
-    process.stderr.write(`${err.red('svc:')} ${error.told}\n`);
+    process.stderr.write(`${err.red('svc:')} ${tame(error.told, err)}\n`);
     if (error.hint !== undefined) sayHint(error.hint);
     if (error.code === 'INTERNAL' && error.cause instanceof Error)
       sayMore(err.dim(error.cause.stack ?? error.cause.message));
@@ -246,4 +254,14 @@ function wantsColour(isTerminal: boolean): boolean {
 function harmless(text: string): string {
   // eslint-disable-next-line no-control-regex
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '');
+}
+
+/** For a terminal, removes control characters as `harmless` does, but keeps colours and styles if it has them. */
+function tame(text: string, { isTerminal, hasColour }: Terminal): string {
+  if (!isTerminal) return text;
+  if (!hasColour) return harmless(text);
+  // Every second piece is a style. 8 would hide text.
+  // eslint-disable-next-line no-control-regex
+  const pieces = text.split(/(\u001b\[(?:1;)?(?!8m)\d{1,2}m)/);
+  return pieces.map((piece, at) => (at % 2 === 1 ? piece : harmless(piece))).join('');
 }
