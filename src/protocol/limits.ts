@@ -65,9 +65,13 @@ export const LIMITS = {
   /** Nesting depth of schemas. */
   schemaDepth: 48,
   schemaEnumValues: 4096,
-  /** Schemas and values visited while compiling, counting repeated visits. */
+  /** Schemas and values visited while compiling a schema, counting repeated visits. */
   schemaWork: 50_000,
+  /** The same for the schemas of all tools of a request together. */
+  toolsWork: 200_000,
   schemaPatternLength: 1024,
+  /** Length of a property's name. */
+  schemaNameLength: 1024,
   /** Maximum of `maxLength`, `maxItems` and similar keywords. */
   schemaRepetitions: 50_000,
 } as const;

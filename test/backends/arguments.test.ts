@@ -3,8 +3,10 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { argumentGrammars } from '../../src/backends/local/schema/arguments.ts';
 import type { NativeArgument } from '../../src/engine/addon.ts';
+import { LIMITS } from '../../src/protocol/limits.ts';
 
-const grammars = (parameters: Record<string, unknown>) => argumentGrammars(parameters, 'tools[0].parameters', 'a');
+const grammars = (parameters: Record<string, unknown>) =>
+  argumentGrammars(parameters, 'tools[0].parameters', 'a', { left: LIMITS.toolsWork });
 
 /** The one argument, its rules by what they say. */
 function only(schema: unknown, more: Record<string, unknown> = {}) {

@@ -104,6 +104,29 @@ test('arguments follow a grammar; those that need not, if there is one', () => {
   assert.is(toChat(request({ tools: [unenforceable], tool_choice: 'none' })).chat?.tool_choice, 'none');
 });
 
+test('the tools of a request have one budget of work, and none is compiled once it is spent', () => {
+  const kinds = Array.from({ length: 400 }, (_, kind) => ({ const: kind }));
+  let reads = 0;
+  const tool = (name: string): Tool => {
+    // Each look at the parameters reads `oneOf`, also the one that writes them for the template.
+    const parameters = Object.defineProperty({ type: 'object', title: 'x' }, 'oneOf', {
+      enumerable: true,
+      get: () => ((reads += 1), kinds),
+    });
+    return { name, parameters };
+  };
+  const tools = [...Array.from({ length: 20 }, (_, index) => tool(`t${String(index)}`)), WEATHER];
+  const { chat } = toChat(request({ tools }));
+  assert.ok(
+    chat?.tools?.every(({ grammar }) => grammar === ''),
+    'WEATHER was compiled after the budget was spent',
+  );
+  assert.ok(reads < 40, `${String(reads)} reads`);
+  assert.ok(toChat(request({ tools: [WEATHER, ...tools.slice(0, -1)] })).chat?.tools?.[0]?.grammar);
+  const strict = { ...WEATHER, strict: true };
+  assert.is(refused({ tools: [...tools.slice(0, -1), strict] }), 'tools[20].parameters');
+});
+
 test('one tool by its name', () => {
   const { chat } = toChat(request({ tools: [WEATHER], tool_choice: { name: 'weather' } }));
   assert.is(chat?.tool_choice, 'required');

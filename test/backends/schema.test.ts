@@ -147,6 +147,7 @@ test('a keyword that a grammar cannot enforce is reported with its place', async
     [{ type: 'string', nullable: true }, 'schema.nullable'],
     [{ type: 'string', pattern: '^a$', minLength: 1 }, 'schema.pattern'],
     [{ type: 'colour' }, 'schema.type'],
+    [{ type: Array(8).fill('object') }, 'schema.type'],
     [{ type: 'string', minLength: 5, maxLength: 4 }, 'schema.minLength'],
     [{ type: 'string', maxLength: -1 }, 'schema.maxLength'],
     [{ type: 'string', maxLength: 1e9 }, 'schema.maxLength'],
@@ -196,6 +197,27 @@ test('a pattern with look-around, back-references or word boundaries is rejected
   }
   assert.match((await refusal({ pattern: 'a'.repeat(2000) })).message, /at most 1024/);
   assert.match((await refusal({ pattern: '('.repeat(500) + 'a' + ')'.repeat(500) })).message, /deeper/);
+});
+
+test('names of properties have a limited length, and cost as much work as they have characters', async () => {
+  for (const length of [1025, 60_000]) {
+    const name = 'a'.repeat(length);
+    const { param, message } = await refusal({ type: 'object', properties: { [name]: {} }, additionalProperties: {} });
+    assert.is(param, `schema.properties.${'a'.repeat(64)}`);
+    assert.match(message, /must have a name of at most 1024 characters/);
+    assert.match((await refusal({ type: 'object', required: [name] })).message, /must have a name of at most 1024/);
+  }
+  const open = (name: string): object => ({ properties: { [name]: {} }, additionalProperties: {} });
+  assert.match(schemaGrammar(open('a'.repeat(1024)), 'schema'), /a{1024}/);
+  const [text, key] = ['\u00fc'.repeat(1000), '\u0007'.repeat(1000)];
+  // Each is visited anew, because it is merged. The keys cannot be written, so that their rules are equal and few.
+  const visits = (name: string): object => ({
+    $defs: { open: open(name) },
+    anyOf: Array.from({ length: 60 }, (_, index) => ({ $ref: '#/$defs/open', title: String(index) })),
+    type: 'object',
+  });
+  assert.match((await refusal(visits(key))).message, /too complex/);
+  assert.match((await refusal(visits(text))).message, /too complex/);
 });
 
 test('a schema that is too large or too deep is rejected', async () => {

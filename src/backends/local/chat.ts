@@ -7,6 +7,7 @@ import { parsedJson } from '../../protocol/foreign-text.ts';
 import { given } from '../../protocol/given.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { ANY_ARGUMENTS, argumentGrammars } from './schema/arguments.ts';
+import type { ToolsBudget } from './schema/work.ts';
 
 /** Throws INVALID_REQUEST, naming the field. */
 export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages' | 'chat'> {
@@ -23,11 +24,12 @@ export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages'
 
   const last = messages.at(-1);
   const isContinued = last?.role === 'assistant' && (last.tool_calls ?? []).length === 0;
+  const budget: ToolsBudget = { left: LIMITS.toolsWork };
+  const asked = tools.map((tool, index) =>
+    toTool(tool, index, mayCall ? budget : null, choice === 'required' || only === tool.name),
+  );
   const chat: NativeChat = given({
-    tools:
-      tools.length === 0
-        ? undefined
-        : tools.map((tool, index) => toTool(tool, index, choice === 'required' || only === tool.name, mayCall)),
+    tools: asked.length === 0 ? undefined : asked,
     tool_choice: typeof choice !== 'string' ? 'required' : choice === 'auto' ? undefined : choice,
     tool_name: only,
     parallel_tool_calls: request.parallel_tool_calls,
@@ -52,14 +54,18 @@ function checkNames(tools: readonly Tool[]): void {
   }
 }
 
-/** `isForced`: the model must call it if it is the one. */
-function toTool(tool: Tool, index: number, isForced: boolean, mayCall: boolean): NativeTool {
+/**
+ * `budget`: what compiling the grammars of all tools may take; null: no tool may be called. `isForced`: the model must
+ * call it if it is the one.
+ */
+function toTool(tool: Tool, index: number, budget: ToolsBudget | null, isForced: boolean): NativeTool {
   const { name, description = '', parameters, strict } = tool;
-  const mustFollow = mayCall && (isForced || strict === true);
+  const mustFollow = budget !== null && (isForced || strict === true);
   const param = `tools[${String(index)}].parameters`;
   let grammars = ANY_ARGUMENTS;
   try {
-    if (mayCall) grammars = argumentGrammars(parameters, param, `arguments-${String(index)}`);
+    if (budget !== null && (mustFollow || budget.left > 0))
+      grammars = argumentGrammars(parameters, param, `arguments-${String(index)}`, budget);
   } catch (error) {
     // Arguments that need not be valid are any JSON object.
     if (mustFollow || !(error instanceof SvcError)) throw error;

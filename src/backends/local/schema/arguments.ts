@@ -8,6 +8,7 @@ import { orElse } from '../../../protocol/foreign-text.ts';
 import { isAnnotation, typeOf, typesOf, type Json, type JsonObject } from './keywords.ts';
 import { BARE, TAGGED } from './notation.ts';
 import { checkSize, SchemaCompiler, type Property } from './schema-grammar.ts';
+import { Work, type ToolsBudget } from './work.ts';
 
 export type ArgumentGrammars = Pick<NativeTool, 'grammar' | 'tagged_grammar' | 'arguments'>;
 
@@ -15,7 +16,7 @@ export type ArgumentGrammars = Pick<NativeTool, 'grammar' | 'tagged_grammar' | '
 export const ANY_ARGUMENTS: ArgumentGrammars = { grammar: '', tagged_grammar: '' };
 
 /**
- * `prefix`: of the names of all rules. Without parameters, the arguments are an empty object. A grammar is narrower
+ * `prefix`: of the names of all rules. `tools`: what compiling all tools of the request may take. Without parameters, the arguments are an empty object. A grammar is narrower
  * than the schema where it must be; ways in which the schema cannot be enforced at all are left out. Throws
  * INVALID_REQUEST, naming the place in the schema, if it cannot be enforced as JSON.
  */
@@ -23,16 +24,17 @@ export function argumentGrammars(
   parameters: Readonly<Record<string, unknown>>,
   param: string,
   prefix: string,
+  tools: ToolsBudget,
 ): ArgumentGrammars {
   checkSize(parameters, param);
   const schema = { type: 'object', ...parameters } as JsonObject;
-  const compiler = new SchemaCompiler(schema, param, `${prefix}-`);
+  const compiler = new SchemaCompiler(schema, param, new Work(param, tools), `${prefix}-`);
   const root = compiler.value(schema, param);
   const list = orElse(() => apart(compiler, schema, param), undefined);
   return {
     grammar: compiler.rules.grammar(root),
     tagged_grammar: orElse(() => {
-      const tagged = new SchemaCompiler(schema, param, `${prefix}-tagged-`, TAGGED);
+      const tagged = new SchemaCompiler(schema, param, new Work(param, tools), `${prefix}-tagged-`, TAGGED);
       return tagged.rules.grammar(tagged.value(schema, param));
     }, ''),
     ...(list === undefined ? {} : { arguments: list }),

@@ -3,26 +3,50 @@ import { classOf, complement, intersect, literal, type Range } from './character
 import type { Notation } from './notation.ts';
 import type { Rules } from './rules.ts';
 
+/** A node of the trie of all names. */
+interface Node {
+  readonly next: Map<string, Node>;
+  isName: boolean;
+  /** Name of the rule for what may follow; '' until it is written. */
+  rule: string;
+}
+
 /** Name of the rule for the text of any key except `names`. */
 export function keyOtherThan(names: readonly string[], notation: Notation, rules: Rules): string {
   const { keyCharacters, hasEmptyKey } = notation;
   const rest = rules.nameOf(`${classOf(keyCharacters)}*`);
-  /** A trie: a character on the path of a name continues in the trie; after any other character anything may follow. */
-  const notOnPath = (paths: readonly (readonly string[])[]): string => {
-    if (paths.length === 0) return rest;
-    const byFirst = new Map<string, (readonly string[])[]>();
-    for (const [first, ...tail] of paths)
-      if (first !== undefined) byFirst.set(first, [...(byFirst.get(first) ?? []), tail]);
-    const parts = [...byFirst]
-      .filter(([first]) => intersect(keyCharacters, [rangeOf(first)]).length > 0)
-      .map(([first, tails]) => `${literal(first)} ${rules.nameOf(notOnPath(tails))}`);
-    const others = intersect(keyCharacters, complement([...byFirst.keys()].map(rangeOf)));
+  const nodes = trieOf(hasEmptyKey ? names : [...names, ''], keyCharacters);
+  // A node's children come after it. No recursion: a name may be longer than the stack is deep.
+  for (const node of [...nodes].reverse()) {
+    // A character on the path of a name continues in the trie; after any other character anything may follow.
+    const parts = [...node.next].map(([character, { rule }]) => `${literal(character)} ${rule}`);
+    const others = intersect(keyCharacters, complement([...node.next.keys()].map(rangeOf)));
     if (others.length > 0) parts.push(`${classOf(others)} ${rest}`);
-    if (!paths.some((path) => path.length === 0)) parts.push('""');
-    return `(${parts.join(' | ')})`;
-  };
-  const all = new Set(hasEmptyKey ? names : [...names, '']);
-  return rules.nameOf(notOnPath([...all].map((name) => [...name])));
+    if (!node.isName) parts.push('""');
+    node.rule = rules.nameOf(`(${parts.join(' | ')})`);
+  }
+  return nodes[0].rule;
+}
+
+/** Nodes of the trie, each before its children. Names that cannot be written with the characters are left out. */
+function trieOf(names: readonly string[], characters: readonly Range[]): readonly [root: Node, ...Node[]] {
+  const nodes: [Node, ...Node[]] = [{ next: new Map(), isName: false, rule: '' }];
+  for (const name of names) {
+    const path = [...name];
+    if (path.some((character) => intersect(characters, [rangeOf(character)]).length === 0)) continue;
+    let [node] = nodes;
+    for (const character of path) {
+      let next = node.next.get(character);
+      if (next === undefined) {
+        next = { next: new Map(), isName: false, rule: '' };
+        node.next.set(character, next);
+        nodes.push(next);
+      }
+      node = next;
+    }
+    node.isName = true;
+  }
+  return nodes;
 }
 
 function rangeOf(character: string): Range {

@@ -66,7 +66,7 @@ export function typesOf(schema: JsonObject): readonly TypeName[] | null {
   const { type } = schema;
   if (type !== undefined) {
     const names = Array.isArray(type) ? (type as readonly Json[]) : [type];
-    if (names.length === 0 || !names.every(isTypeName)) return null;
+    if (names.length === 0 || names.length > TYPES.length || !names.every(isTypeName)) return null;
     // `number` includes the integers.
     return names.filter((name) => name !== 'integer' || !names.includes('number'));
   }

@@ -74,18 +74,20 @@ export function areDisjoint(a: JsonObject, b: JsonObject, resolve: (schema: Json
   if (types.some((type) => type !== 'object') || otherTypes.some((type) => type !== 'object')) return false;
   const property = (schema: JsonObject, name: string): JsonObject | null =>
     resolve(((schema['properties'] ?? {}) as JsonObject)[name] ?? true);
+  const requiredByOther = new Set(requiredOf(b));
   return requiredOf(a).some((name) => {
-    if (!requiredOf(b).includes(name)) return false;
+    if (!requiredByOther.has(name)) return false;
     const [mine, theirs] = [property(a, name), property(b, name)];
     return mine !== null && theirs !== null && areDisjoint(mine, theirs, resolve);
   });
 }
 
-export function isSame(a: Json, b: Json): boolean {
-  return canonical(a) === canonical(b);
+function isSame(a: Json, b: Json): boolean {
+  return a === b || canonical(a) === canonical(b);
 }
 
-function canonical(value: Json): string {
+/** JSON that is equal for equal values. */
+export function canonical(value: Json): string {
   return JSON.stringify(sorted(value));
 }
 

@@ -1,19 +1,22 @@
 /** The rules of a grammar in the making. */
 import { LIMITS } from '../../../protocol/limits.ts';
 import { invalid } from '../../../protocol/validate.ts';
+import type { Work } from './work.ts';
 
 export class Rules {
   readonly #param: string;
   readonly #prefix: string;
+  readonly #work: Work;
   readonly #names = new Map<string, string>();
   readonly #rules: string[] = [];
   #reserved = 0;
   #length = 0;
 
   /** `param`: name of the schema in errors. `prefix`: beginning of the names of all rules. */
-  constructor(param: string, prefix: string) {
+  constructor(param: string, prefix: string, work: Work) {
     this.#param = param;
     this.#prefix = prefix;
+    this.#work = work;
   }
 
   /** Name of the rule for the expression, which is written when it is first asked for. Throws INVALID_REQUEST. */
@@ -45,6 +48,7 @@ export class Rules {
     this.#length += rule.length;
     if (this.#length > LIMITS.grammarBytes)
       throw invalid(this.#param, `is too large: its grammar has more than ${String(LIMITS.grammarBytes)} bytes`);
+    this.#work.write(rule);
     this.#rules.push(rule);
   }
 

@@ -11,7 +11,6 @@
  * equal states of the automaton that follows it.
  */
 import { invalid } from '../../../protocol/validate.ts';
-import { decodePercent } from '../../../protocol/foreign-text.ts';
 import { LIMITS } from '../../../protocol/limits.ts';
 import { ANY, literal, repeated } from './characters.ts';
 import { FORMATS } from './formats.ts';
@@ -27,22 +26,24 @@ import {
   type TypeName,
 } from './keywords.ts';
 import { keyOtherThan } from './keys.ts';
-import { areDisjoint, isSame, merge } from './merge.ts';
+import { areDisjoint, canonical, merge } from './merge.ts';
 import { JSON_NOTATION, type Notation } from './notation.ts';
 import { INTEGER, integerBetween, LARGEST, NUMBER, numberBetween, type Bounds } from './numbers.ts';
 import { PatternError, patternToGbnf } from './pattern.ts';
+import { References } from './references.ts';
 import { Rules } from './rules.ts';
+import { Work } from './work.ts';
 
 /** Any JSON object. */
 export function jsonGrammar(): string {
-  const compiler = new SchemaCompiler(true, '');
+  const compiler = new SchemaCompiler(true, '', new Work(''));
   return compiler.rules.grammar(compiler.object({}, ''));
 }
 
 /** `param`: name of the schema in errors. Throws INVALID_REQUEST with the place in the schema. */
 export function schemaGrammar(schema: unknown, param: string): string {
   checkSize(schema, param);
-  const compiler = new SchemaCompiler(schema as Json, param);
+  const compiler = new SchemaCompiler(schema as Json, param, new Work(param));
   return compiler.rules.grammar(compiler.value(schema as Json, param));
 }
 
@@ -62,22 +63,22 @@ export interface Property {
 
 /** Rules for the values of one schema. */
 export class SchemaCompiler {
-  readonly #root: Json;
-  readonly #param: string;
+  readonly #references: References;
+  readonly #work: Work;
   readonly #notation: Notation;
   readonly rules: Rules;
   /** Rule name of each `$ref`, reserved before the rule is written, because it may be recursive. */
-  readonly #references = new Map<string, string>();
+  readonly #ruleOf = new Map<string, string>();
   /** Name of the rule for any JSON value; null: it is not written yet. */
   #anyRule: string | null = null;
   #depth = 0;
-  #work = 0;
 
-  constructor(root: Json, param: string, prefix = '', notation: Notation = JSON_NOTATION) {
-    this.#root = root;
-    this.#param = param;
+  /** `param`: name of the schema in errors. `prefix`: beginning of the names of all rules. */
+  constructor(root: Json, param: string, work: Work, prefix = '', notation: Notation = JSON_NOTATION) {
+    this.#references = new References(root, work);
+    this.#work = work;
     this.#notation = notation;
-    this.rules = new Rules(param, prefix);
+    this.rules = new Rules(param, prefix, work);
   }
 
   /** GBNF expression for the values that `schema` allows; `path` names it in errors. */
@@ -85,12 +86,21 @@ export class SchemaCompiler {
     if (schema === true) return this.#any();
     if (schema === false) throw invalid(path, 'allows no value');
     if (!isObject(schema)) throw invalid(path, 'must be a schema: an object, true or false');
-    if (++this.#depth > LIMITS.schemaDepth)
+    return this.#nested(path, () => {
+      this.#work.visit(schema);
+      return this.#schema(schema, path);
+    });
+  }
+
+  #nested<Result>(path: string, compile: () => Result): Result {
+    if (this.#depth >= LIMITS.schemaDepth)
       throw invalid(path, `nests deeper than ${String(LIMITS.schemaDepth)} schemas`);
-    this.#spend(1);
-    const expression = this.#schema(schema, path);
-    this.#depth--;
-    return expression;
+    this.#depth++;
+    try {
+      return compile();
+    } finally {
+      this.#depth--;
+    }
   }
 
   #schema(schema: JsonObject, path: string): string {
@@ -141,41 +151,13 @@ export class SchemaCompiler {
     const other = Object.keys(schema).find((keyword) => keyword !== '$ref' && !isAnnotation(keyword));
     if (other !== undefined) throw invalid(`${path}.${other}`, 'cannot be combined with $ref');
     const reference = schema['$ref'] as string;
-    const known = this.#references.get(reference);
+    const known = this.#ruleOf.get(reference);
     if (known !== undefined) return known;
-    const target = this.#resolve(schema, path);
+    const target = this.#references.resolve(schema, path);
     const name = this.rules.reserve();
-    this.#references.set(reference, name);
+    this.#ruleOf.set(reference, name);
     this.rules.write(name, this.value(target, path));
     return name;
-  }
-
-  /** Bounds the total work: a small schema can become huge through repeated references. */
-  #spend(work: number): void {
-    this.#work += work;
-    if (this.#work > LIMITS.schemaWork) throw invalid(this.#param, 'is too complex once its references are resolved');
-  }
-
-  /** Follows a chain of `$ref`s. */
-  #resolve(schema: Json, path: string): Json {
-    this.#spend(1);
-    let found = schema;
-    for (let steps = 0; isObject(found) && found['$ref'] !== undefined; steps++) {
-      const reference = found['$ref'];
-      if (typeof reference !== 'string' || !/^#(\/|$)/.test(reference) || steps > LIMITS.schemaDepth)
-        throw invalid(`${path}.$ref`, 'must point into this schema, for instance "#/$defs/NAME", without a cycle');
-      let target: Json | undefined = this.#root;
-      for (const part of reference.split('/').slice(1)) {
-        const name = decodePercent(part)?.replaceAll('~1', '/').replaceAll('~0', '~');
-        const holder: Json | undefined = target;
-        target = undefined;
-        if (name !== undefined && typeof holder === 'object' && holder !== null && Object.hasOwn(holder, name))
-          target = (holder as JsonObject)[name];
-      }
-      if (target === undefined) throw invalid(`${path}.$ref`, 'points to nothing in this schema');
-      found = target;
-    }
-    return found;
   }
 
   /**
@@ -189,41 +171,40 @@ export class SchemaCompiler {
     if (!Array.isArray(parts) || parts.length === 0) throw invalid(place, 'must be a list of schemas');
     const isPlain = Object.keys(beside).every((name) => isAnnotation(name));
     const merged = (a: Json, b: Json): JsonObject => {
-      const [one, other] = [this.#resolve(a, place), this.#resolve(b, place)];
+      const [one, other] = [this.#references.resolve(a, place), this.#references.resolve(b, place)];
       const both = isObject(one) && isObject(other) ? merge(one, other) : null;
-      this.#spend(Object.keys(both?.['properties'] ?? {}).length);
       if (both === null) throw invalid(place, 'cannot be enforced: the schemas cannot be merged into one');
+      this.#work.read(both);
       return both;
     };
     const alternatives = parts as readonly Json[];
+    const keywords = withoutNotes(beside);
     if (keyword === 'allOf') {
       if (isPlain && alternatives.length === 1) return [[alternatives[0] as Json, `${place}[0]`]];
-      return [[alternatives.reduce<JsonObject>((all, part) => merged(all, part), withoutNotes(beside)), place]];
+      return [[alternatives.reduce<JsonObject>((all, part) => merged(all, part), keywords), place]];
     }
     if (keyword === 'oneOf') this.#checkDisjoint(alternatives, place);
-    return alternatives.map((part, index) => [
-      isPlain ? part : merged(withoutNotes(beside), part),
-      `${place}[${String(index)}]`,
-    ]);
+    return alternatives.map((part, index) => [isPlain ? part : merged(keywords, part), `${place}[${String(index)}]`]);
   }
 
   /** The schema's alternatives, none of which is a reference or a combination. */
   leaves(schema: Json, path: string): readonly (readonly [schema: JsonObject, path: string])[] {
-    if (++this.#depth > LIMITS.schemaDepth)
-      throw invalid(path, `nests deeper than ${String(LIMITS.schemaDepth)} schemas`);
-    const found = this.#resolve(schema, path);
-    if (found === false) return [];
-    const leaf = isObject(found) ? found : {};
-    const leaves = this.#alternatives(leaf, path)?.flatMap(([part, place]) => this.leaves(part, place));
-    this.#depth--;
-    return leaves ?? [[leaf, path]];
+    return this.#nested(path, () => {
+      const found = this.#references.resolve(schema, path);
+      if (found === false) return [];
+      const leaf = isObject(found) ? found : {};
+      const leaves = this.#alternatives(leaf, path)?.flatMap(([part, place]) => this.leaves(part, place));
+      return leaves ?? [[leaf, path]];
+    });
   }
 
   /** Throws unless the schemas of a `oneOf` are pairwise disjoint: a value that matches two is invalid. */
   #checkDisjoint(parts: readonly Json[], place: string): void {
     const resolve = (schema: Json): JsonObject | null => {
-      const found = this.#resolve(schema, place);
-      return isObject(found) ? found : null;
+      const found = this.#references.resolve(schema, place);
+      if (!isObject(found)) return null;
+      this.#work.read([found['enum'], found['const'], found['required']]);
+      return found;
     };
     parts.forEach((part, index) => {
       for (const other of parts.slice(0, index)) {
@@ -247,13 +228,15 @@ export class SchemaCompiler {
     if (!Array.isArray(values)) throw invalid(`${path}.enum`, 'must be a list of values');
     const other = Object.keys(schema).find((name) => !isAnnotation(name) && !['enum', 'const', 'type'].includes(name));
     if (other !== undefined) throw invalid(`${path}.${other}`, 'cannot be combined with enum or const');
+    this.#work.spend(values.length);
+    this.#work.read([values, schema['const']]);
     const types = schema['type'] === undefined ? null : (typesOf(schema) ?? []);
+    const only = schema['const'] === undefined ? null : canonical(schema['const']);
     const fits = (value: Json): boolean => {
       const type = typeOf(value);
       const isOfType = types === null || types.includes(type) || (type === 'integer' && types.includes('number'));
-      return isOfType && (schema['const'] === undefined || isSame(value, schema['const']));
+      return isOfType && (only === null || canonical(value) === only);
     };
-    this.#spend(values.length);
     const allowed = (values as readonly Json[]).filter(fits);
     if (allowed.length === 0) throw invalid(path, 'allows no value');
     if (allowed.length > LIMITS.schemaEnumValues)
@@ -287,6 +270,7 @@ export class SchemaCompiler {
     });
     const isOpen = isObject(additional) || (named.length === 0 && additional !== false);
     const taken = [...Object.keys((schema['properties'] ?? {}) as JsonObject), ...named.map(({ name }) => name)];
+    if (isOpen) this.#work.spend(taken.reduce((sum, name) => sum + name.length, 0));
     const others = isOpen
       ? this.rules.nameOf(
           `${this.#notation.key(keyOtherThan(taken, this.#notation, this.rules))} ${this.value(additional ?? true, `${path}.additionalProperties`)}`,
@@ -301,27 +285,33 @@ export class SchemaCompiler {
     const { properties = {}, required = [], additionalProperties: additional } = schema;
     if (!isObject(properties)) throw invalid(`${path}.properties`, 'must be an object of schemas');
     if (!Array.isArray(required)) throw invalid(`${path}.required`, 'must be a list of names');
+    this.#work.read([Object.keys(properties), required]);
+    const requiredNames = new Set<Json>(required as readonly Json[]);
     const named = Object.entries(properties)
       .map(([name, value]) => ({
         name,
         value,
         path: `${path}.properties.${name.slice(0, 64)}`,
-        isRequired: required.includes(name),
+        isRequired: requiredNames.has(name),
       }))
       // An optional property that allows no value is omitted.
       .filter(({ value, isRequired }) => value !== false || isRequired);
     const others = new Set<string>();
-    for (const name of required as readonly Json[]) {
+    for (const name of requiredNames) {
       if (typeof name !== 'string') throw invalid(`${path}.required`, 'must be a list of names');
       if (Object.hasOwn(properties, name)) continue;
       if (additional === false) throw invalid(`${path}.required`, `names a property that is not allowed`);
       others.add(name);
     }
     const place = `${path}.additionalProperties`;
-    return [
+    const all = [
       ...named,
       ...[...others].map((name) => ({ name, value: additional ?? true, path: place, isRequired: true })),
     ];
+    const long = all.find(({ name }) => name.length > LIMITS.schemaNameLength);
+    if (long !== undefined)
+      throw invalid(long.path, `must have a name of at most ${String(LIMITS.schemaNameLength)} characters`);
+    return all;
   }
 
   /** The number of properties can only be enforced for named ones. */
@@ -414,7 +404,7 @@ export class SchemaCompiler {
     if (typeof pattern !== 'string') throw invalid(place, 'must be a regular expression');
     if (pattern.length > LIMITS.schemaPatternLength)
       throw invalid(place, `must have a length of at most ${String(LIMITS.schemaPatternLength)}`);
-    this.#spend(pattern.length);
+    this.#work.spend(pattern.length);
     try {
       return patternToGbnf(pattern, notation);
     } catch (error) {

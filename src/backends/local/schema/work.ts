@@ -1,0 +1,53 @@
+/** The work that compiling schemas may take: a small schema can become huge through repeated references. */
+import { LIMITS } from '../../../protocol/limits.ts';
+import { invalid } from '../../../protocol/validate.ts';
+import { isObject, type Json } from './keywords.ts';
+
+/** Bytes of JSON that are read in about the time in which one schema is compiled. */
+const BYTES_READ = 64;
+/** The same for bytes of rules written. */
+const BYTES_WRITTEN = 128;
+/** The same for keywords looked at. */
+const KEYWORDS = 8;
+
+/** Units of work that are left for all tools of a request. */
+export interface ToolsBudget {
+  left: number;
+}
+
+/** Work of compiling one schema. A unit is about one schema compiled: a few microseconds. */
+export class Work {
+  readonly #param: string;
+  readonly #tools: ToolsBudget | null;
+  #left: number = LIMITS.schemaWork;
+
+  /** `param`: name of the schema in errors. `tools`: the budget that it is a part of. */
+  constructor(param: string, tools: ToolsBudget | null = null) {
+    this.#param = param;
+    this.#tools = tools;
+  }
+
+  /** Throws INVALID_REQUEST if less is left. */
+  spend(units: number): void {
+    this.#left -= units;
+    if (this.#left < 0) throw invalid(this.#param, 'is too complex once its references are resolved');
+    if (this.#tools === null) return;
+    this.#tools.left -= units;
+    if (this.#tools.left < 0) throw invalid(this.#param, 'is too complex together with the tools before it');
+  }
+
+  /** Spends what looking at a schema costs, without the schemas in it. */
+  visit(schema: Json): void {
+    this.spend(1 + (isObject(schema) ? Object.keys(schema).length / KEYWORDS : 0));
+  }
+
+  /** Spends what reading the whole value costs. */
+  read(value: unknown): void {
+    this.spend(JSON.stringify(value).length / BYTES_READ);
+  }
+
+  /** Spends what writing a rule costs. */
+  write(rule: string): void {
+    this.spend(rule.length / BYTES_WRITTEN);
+  }
+}
