@@ -78,3 +78,50 @@ const PATTERNS = [
   '^[\\t\\n\\x41\\u00e9]{1,3}$',
 ];
 const FORMATS = ['date', 'time', 'date-time', 'uuid', 'ipv4', 'hostname', 'email', 'uri'];
+
+/**
+ * A schema whose keywords meet in every way: beside `$ref`, in chains of references, and in combinations. Not all of
+ * them can be enforced.
+ */
+export function randomCombination(next: Random): Schema {
+  const names = ['a', 'b', 'c', 'd'];
+  // A definition refers to later ones only, unless in a property or item, so that no chain has a cycle.
+  const $defs = Object.fromEntries(names.map((name, index) => [name, combined(next, names.slice(index + 1), 2)]));
+  return { ...combined(next, names, 3), $defs };
+}
+
+/** `within`: definitions that it may refer to. */
+function combined(next: Random, within: readonly string[], depth: number): Schema {
+  const pick = <T>(items: readonly T[]): T => items[Math.floor(next() * items.length)] as T;
+  const count = (most: number): number => Math.floor(next() * (most + 1));
+  const part = (): Schema => combined(next, within, depth - 1);
+  const inner = (): Schema | boolean => (next() < 0.15 ? next() < 0.5 : combined(next, within, depth - 1));
+  const family: readonly (() => Schema)[] = pick([
+    [
+      () => ({ type: 'string' }),
+      () => ({ maxLength: count(3) }),
+      () => ({ minLength: count(2) }),
+      () => ({ enum: ['a', 'bb', 'dddd'].slice(0, 1 + count(2)) }),
+      () => ({ const: pick(['a', 'bb']) }),
+    ],
+    [() => ({ type: 'array', maxItems: 2 + count(1) }), () => ({ items: inner() }), () => ({ minItems: count(2) })],
+    [
+      () => ({ type: 'object' }),
+      () => ({ properties: { x: inner() } }),
+      () => ({ properties: { x: inner(), y: inner() } }),
+      () => ({ required: pick([['x'], ['y'], ['x', 'y']]) }),
+      () => ({ additionalProperties: inner() }),
+    ],
+    [() => ({ type: pick(['integer', 'number']) }), () => ({ minimum: count(5) }), () => ({ maximum: 3 + count(5) })],
+  ]);
+  const combinations: readonly (() => Schema)[] = [
+    ...(within.length === 0 ? [] : [0, 1, 2].map(() => () => ({ $ref: `#/$defs/${pick(within)}` }))),
+    () => ({ [pick(['anyOf', 'allOf', 'oneOf'])]: [part(), part()] }),
+    () => ({ anyOf: [{ type: 'null' }, part()] }),
+    () => ({ description: 'said twice', default: 1 }),
+  ];
+  const isDeep = depth > 0;
+  const keywords = Array.from({ length: 1 + count(2) }, () => pick(isDeep ? family : family.slice(0, 1))());
+  if (isDeep && next() < 0.6) keywords.push(pick(combinations)());
+  return Object.assign({}, ...(next() < 0.25 ? keywords.slice(-1) : keywords)) as Schema;
+}

@@ -160,7 +160,10 @@ test('a keyword that a grammar cannot enforce is reported with its place', async
     [{ $ref: '#/$defs/missing' }, 'schema.$ref'],
     [{ $ref: '#' }, 'schema.$ref'],
     [{ anyOf: [{}, { $ref: 'any' }] }, 'schema.anyOf[1].$ref'],
-    [{ $ref: '#/$defs/a', $defs: { a: {} }, minLength: 1 }, 'schema.minLength'],
+    [{ $ref: '#/$defs/a', $defs: { a: { pattern: '^a' } }, pattern: 'a$' }, 'schema.$ref'],
+    [{ $ref: '#/$defs/a', $defs: { a: { type: 'string' } }, not: {} }, 'schema.not'],
+    [{ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b', not: {} }, b: {} } }, 'schema.not'],
+    [{ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a', minLength: 1 } } }, 'schema.$ref'],
     [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, 'schema.oneOf'],
     [{ oneOf: [inObject({ const: 1 }), inObject({ const: 2 })] }, 'schema.oneOf'], // `a` is optional
     [{ allOf: [{ type: 'string' }, { type: 'integer' }] }, 'schema.allOf'],

@@ -4,17 +4,17 @@ import { isAnnotation, isObject, typeOf, typesOf, type Json, type JsonObject } f
 /** The intersection of both. null: not expressible as one schema by these rules. REQUIRES: `$ref`s are resolved. */
 export function merge(a: JsonObject, b: JsonObject): JsonObject | null {
   if (!hasPropertiesOf(a, b) || !hasPropertiesOf(b, a)) return null;
-  const merged: Record<string, Json> = { ...a };
+  const merged = new Map(Object.entries(a));
   for (const [keyword, value] of Object.entries(b)) {
-    const other = merged[keyword];
-    if (other === undefined || isAnnotation(keyword) || isSame(other, value)) merged[keyword] = value;
+    const other = merged.get(keyword);
+    if (other === undefined || isAnnotation(keyword) || isSame(other, value)) merged.set(keyword, value);
     else {
       const both = mergeKeyword(keyword, other, value);
       if (both === null) return null;
-      merged[keyword] = both;
+      merged.set(keyword, both);
     }
   }
-  return merged;
+  return Object.fromEntries(merged);
 }
 
 /** A schema's `additionalProperties` is relative to its own `properties`, so `other` may name no further ones. */
@@ -34,13 +34,12 @@ function mergeKeyword(keyword: string, a: Json, b: Json): Json | null {
       return Array.isArray(a) && Array.isArray(b) ? [...new Set([...(a as Json[]), ...(b as Json[])])] : null;
     case 'properties': {
       if (!isObject(a) || !isObject(b)) return null;
-      const properties: Record<string, Json> = { ...a };
+      const properties = new Map(Object.entries(a));
       for (const [name, schema] of Object.entries(b)) {
-        const other = properties[name];
-        if (other === undefined || isSame(other, schema)) properties[name] = schema;
-        else properties[name] = { allOf: [other, schema] };
+        const other = properties.get(name);
+        properties.set(name, other === undefined || isSame(other, schema) ? schema : { allOf: [other, schema] });
       }
-      return properties;
+      return Object.fromEntries(properties);
     }
     case 'minimum':
     case 'minLength':
@@ -72,8 +71,10 @@ export function areDisjoint(a: JsonObject, b: JsonObject, resolve: (schema: Json
   const meets = (x: string, y: string): boolean => x === y || (isNumeric(x) && isNumeric(y));
   if (!types.some((type) => otherTypes.some((other) => meets(type, other)))) return true;
   if (types.some((type) => type !== 'object') || otherTypes.some((type) => type !== 'object')) return false;
-  const property = (schema: JsonObject, name: string): JsonObject | null =>
-    resolve(((schema['properties'] ?? {}) as JsonObject)[name] ?? true);
+  const property = (schema: JsonObject, name: string): JsonObject | null => {
+    const properties = (schema['properties'] ?? {}) as JsonObject;
+    return resolve(Object.hasOwn(properties, name) ? (properties[name] as Json) : true);
+  };
   const requiredByOther = new Set(requiredOf(b));
   return requiredOf(a).some((name) => {
     if (!requiredByOther.has(name)) return false;

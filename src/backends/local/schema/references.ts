@@ -1,8 +1,9 @@
-/** Follows the references of a schema. */
+/** Follows the references of a schema, and merges what stands beside them. */
 import { decodePercent } from '../../../protocol/foreign-text.ts';
 import { LIMITS } from '../../../protocol/limits.ts';
 import { invalid } from '../../../protocol/validate.ts';
-import { isObject, type Json, type JsonObject } from './keywords.ts';
+import { isObject, withoutNotes, type Json, type JsonObject } from './keywords.ts';
+import { merge } from './merge.ts';
 import type { Work } from './work.ts';
 
 export class References {
@@ -15,16 +16,30 @@ export class References {
     this.#work = work;
   }
 
-  /** Follows a chain of `$ref`s. Throws INVALID_REQUEST, naming `path`. */
+  /** The schema without `$ref`: its target and the keywords beside it are one. Throws INVALID_REQUEST, naming `path`. */
   resolve(schema: Json, path: string): Json {
     this.#work.visit(schema);
+    const beside: JsonObject[] = [];
     let found = schema;
     for (let steps = 0; isObject(found) && found['$ref'] !== undefined; steps++) {
       if (steps > LIMITS.schemaDepth) throw notWithin(path);
-      found = this.#target(found['$ref'], path);
+      const { $ref: reference, ...keywords } = withoutNotes(found);
+      if (Object.keys(keywords).length > 0) beside.push(keywords);
+      found = this.#target(reference as Json, path);
       this.#work.visit(found);
     }
-    return found;
+    return beside.reduce<Json>((all, keywords) => this.merged(all, keywords, `${path}.$ref`), found);
+  }
+
+  /** The intersection of both. Throws INVALID_REQUEST, naming `path`. */
+  merged(a: Json, b: Json, path: string): Json {
+    const [one, other] = [this.resolve(a, path), this.resolve(b, path)];
+    if (one === true || other === false) return other;
+    if (other === true || one === false) return one;
+    const both = isObject(one) && isObject(other) ? merge(one, other) : null;
+    if (both === null) throw invalid(path, 'cannot be enforced: the schemas cannot be merged into one');
+    this.#work.read(both);
+    return both;
   }
 
   #target(reference: Json, path: string): Json {

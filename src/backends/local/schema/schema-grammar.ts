@@ -26,7 +26,7 @@ import {
   type TypeName,
 } from './keywords.ts';
 import { keyOtherThan } from './keys.ts';
-import { areDisjoint, canonical, merge } from './merge.ts';
+import { areDisjoint, canonical } from './merge.ts';
 import { JSON_NOTATION, type Notation } from './notation.ts';
 import { INTEGER, integerBetween, LARGEST, NUMBER, numberBetween, type Bounds } from './numbers.ts';
 import { PatternError, patternToGbnf } from './pattern.ts';
@@ -67,7 +67,7 @@ export class SchemaCompiler {
   readonly #work: Work;
   readonly #notation: Notation;
   readonly rules: Rules;
-  /** Rule name of each `$ref`, reserved before the rule is written, because it may be recursive. */
+  /** Rule name of each `$ref` and the keywords beside it, reserved before the rule is written, because it may be recursive. */
   readonly #ruleOf = new Map<string, string>();
   /** Name of the rule for any JSON value; null: it is not written yet. */
   #anyRule: string | null = null;
@@ -148,9 +148,9 @@ export class SchemaCompiler {
   }
 
   #reference(schema: JsonObject, path: string): string {
-    const other = Object.keys(schema).find((keyword) => keyword !== '$ref' && !isAnnotation(keyword));
-    if (other !== undefined) throw invalid(`${path}.${other}`, 'cannot be combined with $ref');
-    const reference = schema['$ref'] as string;
+    const keywords = withoutNotes(schema);
+    this.#work.read(keywords);
+    const reference = JSON.stringify(keywords);
     const known = this.#ruleOf.get(reference);
     if (known !== undefined) return known;
     const target = this.#references.resolve(schema, path);
@@ -170,18 +170,12 @@ export class SchemaCompiler {
     const place = `${path}.${keyword}`;
     if (!Array.isArray(parts) || parts.length === 0) throw invalid(place, 'must be a list of schemas');
     const isPlain = Object.keys(beside).every((name) => isAnnotation(name));
-    const merged = (a: Json, b: Json): JsonObject => {
-      const [one, other] = [this.#references.resolve(a, place), this.#references.resolve(b, place)];
-      const both = isObject(one) && isObject(other) ? merge(one, other) : null;
-      if (both === null) throw invalid(place, 'cannot be enforced: the schemas cannot be merged into one');
-      this.#work.read(both);
-      return both;
-    };
+    const merged = (a: Json, b: Json): Json => this.#references.merged(a, b, place);
     const alternatives = parts as readonly Json[];
     const keywords = withoutNotes(beside);
     if (keyword === 'allOf') {
       if (isPlain && alternatives.length === 1) return [[alternatives[0] as Json, `${place}[0]`]];
-      return [[alternatives.reduce<JsonObject>((all, part) => merged(all, part), keywords), place]];
+      return [[alternatives.reduce<Json>((all, part) => merged(all, part), keywords), place]];
     }
     if (keyword === 'oneOf') this.#checkDisjoint(alternatives, place);
     return alternatives.map((part, index) => [isPlain ? part : merged(keywords, part), `${place}[${String(index)}]`]);
