@@ -104,7 +104,14 @@ function combined(next: Random, within: readonly string[], depth: number): Schem
       () => ({ enum: ['a', 'bb', 'dddd'].slice(0, 1 + count(2)) }),
       () => ({ const: pick(['a', 'bb']) }),
     ],
-    [() => ({ type: 'array', maxItems: 2 + count(1) }), () => ({ items: inner() }), () => ({ minItems: count(2) })],
+    [
+      () => ({ type: 'array', maxItems: 2 + count(1) }),
+      () => ({ items: inner() }),
+      () => ({ items: [inner(), inner()].slice(count(1)) }),
+      () => ({ prefixItems: [inner(), inner()].slice(count(1)) }),
+      () => ({ additionalItems: inner() }),
+      () => ({ minItems: count(2) }),
+    ],
     [
       () => ({ type: 'object' }),
       () => ({ properties: { x: inner() } }),
@@ -124,4 +131,19 @@ function combined(next: Random, within: readonly string[], depth: number): Schem
   const keywords = Array.from({ length: 1 + count(2) }, () => pick(isDeep ? family : family.slice(0, 1))());
   if (isDeep && next() < 0.6) keywords.push(pick(combinations)());
   return Object.assign({}, ...(next() < 0.25 ? keywords.slice(-1) : keywords)) as Schema;
+}
+
+/** The schema in draft 7, for validators that do not know `prefixItems`. */
+export function inDraft7(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(inDraft7);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const all = Object.fromEntries(Object.entries(schema).map(([keyword, value]) => [keyword, inDraft7(value)]));
+  const { prefixItems, items, additionalItems: _ignored, ...others } = all;
+  if (prefixItems === undefined) return all;
+  // Both as lists are refused.
+  return {
+    ...others,
+    items: prefixItems,
+    ...(items === undefined || Array.isArray(items) ? {} : { additionalItems: items }),
+  };
 }

@@ -133,6 +133,7 @@ async function refusal(schema: unknown): Promise<{ param: string | undefined; me
 const inObject = (property: object): object => ({ type: 'object', properties: { a: property } });
 
 test('a keyword that a grammar cannot enforce is reported with its place', async () => {
+  const integer = { type: 'integer' };
   const cases: readonly [schema: unknown, param: string][] = [
     [inObject({ type: 'number', multipleOf: 0.5 }), 'schema.properties.a.multipleOf'],
     [inObject({ type: 'array', uniqueItems: true }), 'schema.properties.a.uniqueItems'],
@@ -171,6 +172,11 @@ test('a keyword that a grammar cannot enforce is reported with its place', async
     [{ anyOf: [] }, 'schema.anyOf'],
     [{ type: 'object', required: ['x'], additionalProperties: false }, 'schema.required'],
     [{ type: 'array', prefixItems: [{}], items: false, minItems: 2 }, 'schema.minItems'],
+    [{ type: 'array', prefixItems: [{}], items: [{}] }, 'schema.items'],
+    [{ type: 'array', items: integer, anyOf: [{ prefixItems: [{ type: 'string' }] }] }, 'schema.anyOf'],
+    [{ type: 'array', allOf: [{ items: integer }, { prefixItems: [{ type: 'string' }] }] }, 'schema.allOf'],
+    [{ type: 'array', allOf: [{ items: [integer] }, { prefixItems: [{ type: 'string' }] }] }, 'schema.allOf'],
+    [{ additionalItems: false, prefixItems: [], allOf: [{ prefixItems: [integer] }] }, 'schema.allOf'],
     [false, 'schema'],
     ['string', 'schema'],
     [inObject('string' as never), 'schema.properties.a'],

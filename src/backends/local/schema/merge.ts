@@ -3,7 +3,7 @@ import { isAnnotation, isObject, typeOf, typesOf, type Json, type JsonObject } f
 
 /** The intersection of both. null: not expressible as one schema by these rules. REQUIRES: `$ref`s are resolved. */
 export function merge(a: JsonObject, b: JsonObject): JsonObject | null {
-  if (!hasPropertiesOf(a, b) || !hasPropertiesOf(b, a)) return null;
+  if (!hasPropertiesOf(a, b) || !hasPropertiesOf(b, a) || !haveSamePrefix(a, b)) return null;
   const merged = new Map(Object.entries(a));
   for (const [keyword, value] of Object.entries(b)) {
     const other = merged.get(keyword);
@@ -22,6 +22,16 @@ function hasPropertiesOf(schema: JsonObject, other: JsonObject): boolean {
   if (schema['additionalProperties'] === undefined) return true;
   const own = (schema['properties'] ?? {}) as JsonObject;
   return Object.keys((other['properties'] ?? {}) as JsonObject).every((name) => Object.hasOwn(own, name));
+}
+
+/** A schema's `items` and `additionalItems` are relative to its own first items, so `other` must have the same. */
+function haveSamePrefix(schema: JsonObject, other: JsonObject): boolean {
+  const prefix = ({ prefixItems = null, items = null }: JsonObject): Json => [
+    prefixItems,
+    Array.isArray(items) ? (items as Json) : null,
+  ];
+  const isRelative = ({ items, additionalItems }: JsonObject): boolean => (items ?? additionalItems) !== undefined;
+  return (!isRelative(schema) && !isRelative(other)) || isSame(prefix(schema), prefix(other));
 }
 
 function mergeKeyword(keyword: string, a: Json, b: Json): Json | null {

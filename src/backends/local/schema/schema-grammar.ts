@@ -339,6 +339,8 @@ export class SchemaCompiler {
   #array(schema: JsonObject, path: string): string {
     const { comma } = this.#notation;
     const isTuple = Array.isArray(schema['items']);
+    if (isTuple && schema['prefixItems'] !== undefined)
+      throw invalid(`${path}.items`, 'must be one schema, because prefixItems is given');
     const prefixWord = isTuple ? 'items' : 'prefixItems';
     const prefix = schema[prefixWord] ?? [];
     const restWord = isTuple ? 'additionalItems' : 'items';
