@@ -255,6 +255,25 @@ test('a schema that is too large or too deep is rejected', async () => {
   assert.match((await refusal({ enum: Array.from({ length: 5000 }, (_, i) => i) })).param ?? '', /enum/);
 });
 
+test('schemas that recurse without end are told apart, or rejected', async () => {
+  const node = (kind: object, next: string): object => ({
+    type: 'object',
+    required: ['next', 'kind'],
+    properties: { next: { $ref: `#/$defs/${next}` }, kind },
+  });
+  const oneOf = [{ $ref: '#/$defs/A' }, { $ref: '#/$defs/B' }];
+  const apart = { $defs: { A: node({ const: 'a' }, 'A'), B: node({ const: 'b' }, 'B') }, oneOf };
+  assert.match(schemaGrammar(apart, 'schema'), /root/);
+  const alike = { $defs: { A: node({}, 'A'), B: node({}, 'B') }, oneOf };
+  assert.is((await refusal(alike)).param, 'schema.oneOf');
+});
+
+test('a schema for which the stack is too small is rejected', async () => {
+  let deep: object = {};
+  for (let i = 0; i < 100_000; i++) deep = { items: deep };
+  assert.match((await refusal(deep)).message, /nests too deep/);
+});
+
 test('the grammar for any JSON object is small and constant', () => {
   assert.ok(jsonGrammar().length < 1000);
   assert.is(jsonGrammar(), jsonGrammar());

@@ -7,7 +7,7 @@ import type { NativeArgument, NativeTool } from '../../../engine/addon.ts';
 import { orElse } from '../../../protocol/foreign-text.ts';
 import { isAnnotation, typeOf, typesOf, type Json, type JsonObject } from './keywords.ts';
 import { BARE, TAGGED } from './notation.ts';
-import { checkSize, SchemaCompiler, type Property } from './schema-grammar.ts';
+import { bounded, SchemaCompiler, type Property } from './schema-grammar.ts';
 import { Work, type ToolsBudget } from './work.ts';
 
 export type ArgumentGrammars = Pick<NativeTool, 'grammar' | 'tagged_grammar' | 'arguments'>;
@@ -26,7 +26,15 @@ export function argumentGrammars(
   prefix: string,
   tools: ToolsBudget,
 ): ArgumentGrammars {
-  checkSize(parameters, param);
+  return bounded(parameters, param, () => compiled(parameters, param, prefix, tools));
+}
+
+function compiled(
+  parameters: Readonly<Record<string, unknown>>,
+  param: string,
+  prefix: string,
+  tools: ToolsBudget,
+): ArgumentGrammars {
   const schema = { type: 'object', ...parameters } as JsonObject;
   const compiler = new SchemaCompiler(schema, param, new Work(param, tools), `${prefix}-`);
   const root = compiler.value(schema, param);

@@ -1,4 +1,5 @@
 /** Merges two schemas into their intersection, and tests whether two schemas are disjoint. */
+import { LIMITS } from '../../../protocol/limits.ts';
 import { isAnnotation, isObject, typeOf, typesOf, type Json, type JsonObject } from './keywords.ts';
 
 /** The intersection of both. null: not expressible as one schema by these rules. REQUIRES: `$ref`s are resolved. */
@@ -66,8 +67,17 @@ function mergeKeyword(keyword: string, a: Json, b: Json): Json | null {
   }
 }
 
-/** True if no value matches both: different types or constants, also in a property that both require. */
-export function areDisjoint(a: JsonObject, b: JsonObject, resolve: (schema: Json) => JsonObject | null): boolean {
+/**
+ * True if no value matches both: different types or constants, also in a property that both require, down to `depth`
+ * levels: references may recurse without end.
+ */
+export function areDisjoint(
+  a: JsonObject,
+  b: JsonObject,
+  resolve: (schema: Json) => JsonObject | null,
+  depth: number = LIMITS.schemaDepth,
+): boolean {
+  if (depth === 0) return false;
   const [some, others] = [valuesOf(a), valuesOf(b)];
   if (some !== null && others !== null) {
     const taken = new Set(some.map(canonical));
@@ -89,7 +99,7 @@ export function areDisjoint(a: JsonObject, b: JsonObject, resolve: (schema: Json
   return requiredOf(a).some((name) => {
     if (!requiredByOther.has(name)) return false;
     const [mine, theirs] = [property(a, name), property(b, name)];
-    return mine !== null && theirs !== null && areDisjoint(mine, theirs, resolve);
+    return mine !== null && theirs !== null && areDisjoint(mine, theirs, resolve, depth - 1);
   });
 }
 

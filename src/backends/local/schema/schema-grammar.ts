@@ -42,15 +42,23 @@ export function jsonGrammar(): string {
 
 /** `param`: name of the schema in errors. Throws INVALID_REQUEST with the place in the schema. */
 export function schemaGrammar(schema: unknown, param: string): string {
-  checkSize(schema, param);
-  const compiler = new SchemaCompiler(schema as Json, param, new Work(param));
-  return compiler.rules.grammar(compiler.value(schema as Json, param));
+  return bounded(schema, param, () => {
+    const compiler = new SchemaCompiler(schema as Json, param, new Work(param));
+    return compiler.rules.grammar(compiler.value(schema as Json, param));
+  });
 }
 
-/** Throws INVALID_REQUEST. */
-export function checkSize(schema: unknown, param: string): void {
-  if (JSON.stringify(schema).length > LIMITS.schemaBytes)
-    throw invalid(param, `must be at most ${String(LIMITS.schemaBytes)} bytes of JSON`);
+/** Returns what `compile` returns. Throws INVALID_REQUEST if the schema is too large, or too deep for the stack. */
+export function bounded<Result>(schema: unknown, param: string, compile: () => Result): Result {
+  try {
+    if (JSON.stringify(schema).length > LIMITS.schemaBytes)
+      throw invalid(param, `must be at most ${String(LIMITS.schemaBytes)} bytes of JSON`);
+    return compile();
+  } catch (error) {
+    // V8 has no other mark of a full stack.
+    const isStackFull = error instanceof RangeError && error.message === 'Maximum call stack size exceeded';
+    throw isStackFull ? invalid(param, 'nests too deep to be compiled') : error;
+  }
 }
 
 /** A property of an object, and the path of its schema in errors. */
