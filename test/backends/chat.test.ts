@@ -73,6 +73,20 @@ test('a call and its result are sent with the name of the tool, and without need
   ]);
 });
 
+test('arguments of a call keep their numbers and the order of their names; strings lose needless escapes', () => {
+  const sent = (json: string): string | undefined => {
+    const call = { ...CALL, tool_calls: [{ id: 'a', name: 'weather', arguments: json }] };
+    return toChat(request({ messages: [QUESTION, call] })).messages?.[1]?.tool_calls?.[0]?.arguments;
+  };
+  const numbers = '{"b":1234567890123456789,"2":1.0,"1":-0,"x":1e400,"y":[0.10,1E2]}';
+  assert.is(sent(numbers), numbers);
+  assert.is(sent(' {\n\t"a" : [ 1.0 , "b  \\u0020\\"  : c" ]\r\n} '), '{"a":[1.0,"b   \\"  : c"]}');
+  assert.is(sent('{"\\u003c\\u007c":"\\u003C\\/\\ud83d\\ude00\\\\","\\\\":"\\n"}'), '{"<|":"</😀\\\\","\\\\":"\\n"}');
+  assert.is(sent(''), '{}');
+  const long = `{"a":"${'\\n'.repeat(8_000_000)}"}`;
+  assert.is(sent(long), long);
+});
+
 test('results without an id answer the open calls in their order', () => {
   const calls: Message = {
     role: 'assistant',

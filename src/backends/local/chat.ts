@@ -112,13 +112,43 @@ function answered(
   return { tool_call_id: call.id, tool_name: call.name };
 }
 
-/** JSON without needless escapes, in which a control token of the model might hide. */
+/**
+ * Compact JSON without needless escapes, in which a control token of the model might hide. Numbers are kept as they
+ * are written, and names in their order.
+ */
 function canonical(json: string, param: string): string {
-  const value = parsedJson(json === '' ? '{}' : json);
+  const text = json === '' ? '{}' : json;
+  const value = parsedJson(text);
   if (value === undefined) throw invalid(param, 'must be JSON');
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw invalid(param, 'must be a JSON object');
-  return JSON.stringify(value);
+  return compact(text);
+}
+
+/** REQUIRES: `json` is valid. No expression matches whole strings: millions of escapes overflow its stack. */
+function compact(json: string): string {
+  let written = '';
+  let kept = 0;
+  let isInString = false;
+  for (let at = 0; at < json.length; at++) {
+    const character = json.charAt(at);
+    if (character === '"') isInString = !isInString;
+    else if (isInString && character === '\\') {
+      let end = json.charAt(at + 1) === '/' ? at + 2 : at;
+      // Both halves of a surrogate pair are decoded together.
+      while (json.startsWith('\\u', end)) end += 6;
+      if (end > at) {
+        const text = JSON.parse(`"${json.slice(at, end)}"`) as string;
+        written += json.slice(kept, at) + JSON.stringify(text).slice(1, -1);
+        kept = end;
+      }
+      at = Math.max(end - 1, at + 1);
+    } else if (!isInString && character <= ' ') {
+      written += json.slice(kept, at);
+      kept = at + 1;
+    }
+  }
+  return written + json.slice(kept);
 }
 
 /**
