@@ -97,7 +97,7 @@ export class Residency {
   ): Promise<void> {
     const { pool } = this.#options;
     const { id, context_length: trained } = engine.model;
-    const wish = { model: id, options, trained, atLeast: engine.wantedContext };
+    const wish = { model: id, options, trained };
     const { context_length } = options;
     if (trained !== null && (context_length ?? 0) > trained) {
       const facts = { model: id, context_length, trained_context_length: trained };
@@ -107,7 +107,7 @@ export class Residency {
       signal.throwIfAborted();
       const changed = this.#changed.promise;
       const plan = await chooseFit(
-        wish,
+        { ...wish, atLeast: engine.askContext() },
         this.#room(engine, (other) => !pool.isPinned(other)),
         estimate,
       );

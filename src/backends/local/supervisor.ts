@@ -9,6 +9,9 @@
  * once: after crashes with NOT_READY and the time left, after a failed load with the load's own error. An engine that
  * is `kept` (the default model, or one loaded by name) is restarted without a request, unless the error would recur.
  *
+ * Contexts. A load gets the longest context that a waiting request asks for. If that does not fit, only the requests
+ * that asked for as much are refused; the load is repeated for the others and for a kept engine.
+ *
  * A load is cancelled when no request waits for it any more, unless the engine is kept.
  *
  * A process that is being ended is no longer the current engine, so requests do not join it. It is tracked until it is
@@ -74,7 +77,13 @@ export interface SupervisorOptions {
 
 type State =
   | { readonly name: 'idle' }
-  | { readonly name: 'loading'; readonly child: EngineChild; readonly done: Deferred }
+  | {
+      readonly name: 'loading';
+      readonly child: EngineChild;
+      readonly done: Deferred;
+      /** Context that was asked for, in tokens; 0: none, or not planned yet. */
+      askedContext: number;
+    }
   | { readonly name: 'loaded'; readonly child: EngineChild; readonly info: EngineInfo; readonly since: number }
   | { readonly name: 'failed'; readonly error: SvcError; readonly retryAt: number }
   | { readonly name: 'closed'; readonly error: SvcError };
@@ -88,10 +97,12 @@ export class Supervisor {
   #fraction = 0;
   #failures = 0;
   #kept = false;
-  #waiting = 0;
+  /** Calls of `ready` that are not settled. */
+  readonly #waiting = new Set<{ readonly contextLength: number }>();
   /** Plan of the newest process; null: no process, or not planned yet. */
   #plan: Plan | null = null;
-  #wantedContext = 0;
+  /** Longest context that was asked for and loaded, in tokens; reloads have it, too. 0: none. */
+  #grantedContext = 0;
   #startedAt = 0;
   #loadMs = 0;
   /** Set while `retire` waits for the process to become idle and end. */
@@ -170,10 +181,6 @@ export class Supervisor {
   get loadMs(): number {
     return this.#loadMs;
   }
-  /** Longest context requested, in tokens; 0: none. */
-  get wantedContext(): number {
-    return this.#wantedContext;
-  }
   /** True if the engine is loaded, runs no generation and is not retiring. */
   get isIdle(): boolean {
     return this.#state.name === 'loaded' && this.#inFlight.size === 0 && this.#retiring === null;
@@ -201,21 +208,35 @@ export class Supervisor {
   }
 
   /**
+   * Returns the minimum context of the load that is planned now, in tokens: the longest that was granted before or that
+   * a request waits for; 0: none. If the load is refused, only requests for as much are.
+   */
+  askContext(): number {
+    const lengths = Array.from(this.#waiting, ({ contextLength }) => contextLength);
+    const longest = Math.max(this.#grantedContext, ...lengths);
+    if (this.#state.name === 'loading') this.#state.askedContext = longest;
+    return longest;
+  }
+
+  /**
    * Resolves when the model is loaded, loading it if needed. Throws the reason why it is not, or `signal.reason`. If
    * the context is too short the engine is reloaded, once for all concurrent requests; a longer one is kept.
    */
   async ready(signal: AbortSignal, contextLength = 0): Promise<void> {
-    this.#wantedContext = Math.max(this.#wantedContext, contextLength);
-    this.#waiting++;
+    const wait = { contextLength };
+    this.#waiting.add(wait);
     try {
-      await this.#load(signal);
+      await this.#load(signal, contextLength);
       if (this.info !== null && this.info.context_length < contextLength) {
         await this.retire(signal);
-        await this.#load(signal);
+        // Even if this request was cancelled while the process ended.
+        if (this.#kept && this.#state.name === 'idle') this.#start();
+        await this.#load(signal, contextLength);
       }
+      this.#grantedContext = Math.max(this.#grantedContext, contextLength);
     } finally {
-      this.#waiting--;
-      if (this.#waiting === 0 && !this.#kept && this.#state.name === 'loading') {
+      this.#waiting.delete(wait);
+      if (this.#waiting.size === 0 && !this.#kept && this.#state.name === 'loading') {
         void this.#dismiss(
           { name: 'idle' },
           new SvcError('CANCELLED', `no request waits for ${this.model.id} any more`),
@@ -283,7 +304,7 @@ export class Supervisor {
   async unload(): Promise<void> {
     this.#kept = false;
     this.#failures = 0;
-    this.#wantedContext = 0;
+    this.#grantedContext = 0;
     await this.#dismiss({ name: 'idle' }, new SvcError('CANCELLED', `${this.model.id} was unloaded`));
   }
 
@@ -303,7 +324,7 @@ export class Supervisor {
     await this.#dismiss({ name: 'closed', error }, error);
   }
 
-  async #load(signal: AbortSignal): Promise<void> {
+  async #load(signal: AbortSignal, contextLength: number): Promise<void> {
     for (;;) {
       signal.throwIfAborted();
       if (this.#retiring !== null) {
@@ -320,7 +341,10 @@ export class Supervisor {
           this.#start();
           break;
         case 'loading':
-          await abortable(state.done.promise, signal);
+          await abortable(state.done.promise, signal).catch((error: unknown) => {
+            const isRefused = error instanceof SvcError && error.code === 'OUT_OF_MEMORY';
+            if (!isRefused || state.askedContext <= contextLength) throw error;
+          });
           break;
         case 'failed':
           await this.#rest(state, signal);
@@ -398,7 +422,7 @@ export class Supervisor {
     });
     this.#children.add(child);
     this.#fraction = 0;
-    this.#become({ name: 'loading', child, done });
+    this.#become({ name: 'loading', child, done, askedContext: 0 });
   }
 
   #failed(error: SvcError): void {
@@ -407,12 +431,14 @@ export class Supervisor {
     const now = performance.now();
     if (state.name === 'loaded' && now - state.since > STABLE_MS) this.#failures = 0;
     // OUT_OF_MEMORY is no failure of the model: the next request, or a shorter context, may find room.
-    if (error.code === 'OUT_OF_MEMORY' && state.name === 'loading') this.#wantedContext = 0;
+    const isRefused = error.code === 'OUT_OF_MEMORY' && state.name === 'loading';
+    const isTooLong = isRefused && state.askedContext > 0;
+    if (isRefused) this.#grantedContext = 0;
     else this.#failures++;
-    const delayMs = restartDelayMs(this.#failures);
+    const delayMs = isTooLong ? 0 : restartDelayMs(this.#failures);
     this.#become({ name: 'failed', error, retryAt: now + delayMs });
     this.#failAll(state, error);
-    if (!this.#kept || error.code !== 'ENGINE_CRASHED') return;
+    if (!this.#kept || !(isTooLong || error.code === 'ENGINE_CRASHED')) return;
     this.#restart = setTimeout(() => {
       if (this.#state.name === 'failed') this.#start();
     }, delayMs).unref();
