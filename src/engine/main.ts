@@ -25,7 +25,6 @@ import { keepToOwnProcess } from './sandbox.ts';
 
 const pipe = new Socket({ fd: 3 });
 const frames = new FrameDecoder<ToEngine>(TO_ENGINE);
-let host: ModelHost | undefined;
 
 function die(): never {
   process.kill(process.pid, 'SIGKILL');
@@ -41,7 +40,6 @@ function receive(message: ToEngine): void {
     case 'load':
       process.title = `svc: engine ${message.model}`;
       goFirst();
-      host ??= new ModelHost(pipe);
       host.load(message).catch((error: unknown) => {
         if (!(error instanceof SvcError)) console.error(error);
         send({ type: 'failed', error: SvcError.from(error).toRecord() });
@@ -51,7 +49,6 @@ function receive(message: ToEngine): void {
       process.title = `svc: engine ${message.model}`;
       // Not possible any more in the sandbox.
       goFirst();
-      host ??= new ModelHost(pipe);
       void host.estimate(message);
       break;
     case 'probe':
@@ -67,12 +64,12 @@ function receive(message: ToEngine): void {
       void trySandbox(message, send);
       break;
     case 'close':
-      void host?.close().then(() => {
+      void host.close().then(() => {
         process.exit(0);
       });
       break;
     default:
-      host?.receive(message);
+      host.receive(message);
   }
 }
 
@@ -81,6 +78,8 @@ try {
 } catch {
   // Without process.node there is no sandbox: the first message will fail with that error.
 }
+// From now on the daemon hears heartbeats, also while this process waits for its first message.
+const host = new ModelHost(pipe);
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 pipe.on('data', (chunk: Buffer) => {
   try {

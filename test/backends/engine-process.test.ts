@@ -9,9 +9,13 @@ import { promisify } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
+import { FrameDecoder, FROM_ENGINE } from '../../src/engine/frames.ts';
+import type { FromEngine } from '../../src/engine/messages.ts';
 import { spawnEngine } from '../../src/engine/spawn.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../src/protocol/generate.ts';
+import { given } from '../../src/protocol/given.ts';
+import { BUILT_ENGINE } from '../support/built.ts';
 import { firstText } from '../support/first-text.ts';
 import { seenOf } from '../support/proc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -193,6 +197,24 @@ test('from its start on, an engine is the first target of the OOM killer', async
     assert.ok(Number(score) > Number(await readFile('/proc/self/oom_score_adj', 'utf8')), score);
   } finally {
     await rm(directory, { recursive: true });
+  }
+});
+
+test('an engine sends heartbeats from its start on, however long its first message takes', async () => {
+  const { pipe, stdout, stderr, kill, ended } = await spawnEngine(given({ entry: BUILT_ENGINE }));
+  const frames = new FrameDecoder<FromEngine>(FROM_ENGINE);
+  let beats = 0;
+  pipe.on('error', () => undefined);
+  pipe.on('data', (chunk: Buffer) => {
+    for (const { type } of frames.decode(chunk)) if (type === 'stats') beats++;
+  });
+  stdout.resume();
+  stderr.resume();
+  try {
+    await waitFor('two heartbeats', () => beats >= 2);
+  } finally {
+    kill();
+    await ended;
   }
 });
 

@@ -152,8 +152,8 @@ async function load(path: string, options: NativeLoadOptions): Promise<void> {
   appendFileSync(`${file}.starts`, `${String(process.pid)}\n`);
   behaviour = JSON.parse(readFileSync(file, 'utf8')) as Behaviour;
   beat();
+  if (behaviour.load === 'hang') clearInterval(heartbeat);
   if (behaviour.load === 'hang') return;
-  setInterval(beat, 50);
   if (behaviour.load === 'rest') return;
   if (behaviour.load === 'exit') process.exit(3);
   if (behaviour.load === 'crash') die();
@@ -303,6 +303,8 @@ function step(): void {
   });
 }
 
+beat();
+const heartbeat = setInterval(beat, 50);
 pipe.on('end', die);
 pipe.on('error', die);
 pipe.on('data', (chunk: Buffer) => {
