@@ -84,6 +84,8 @@ export class ModelHost {
     const { path, options, contextLengths } = message;
     try {
       const estimates = await this.#open(message).estimateMemory(path, options, contextLengths);
+      // The plan needs to know what this process has by now.
+      this.#beat();
       this.#send({ type: 'estimated', estimates });
     } catch (error) {
       this.#send({ type: 'not_estimated', error: SvcError.from(error).toRecord() });

@@ -130,6 +130,7 @@ function estimate(path: string, { cache_type }: NativeLoadOptions, lengths: read
     const host = { name: 'CPU', is_host: true, mapped_bytes: 0, compute_bytes: 0, free_bytes: null, total_bytes: null };
     return { context_length, devices: [{ ...host, weights_bytes: weights, cache_bytes }] };
   });
+  beat();
   send({
     type: 'estimated',
     estimates: {

@@ -17,6 +17,7 @@
  * A KV cache that grows is planned with its current size. For a larger one only idle models are evicted, and nothing
  * is waited for: a busy model may itself wait to grow, or for a load that waits for this one.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CellDemand, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
 import type { HostMemory } from '../../engine/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
@@ -123,12 +124,10 @@ export class Residency {
         return;
       }
       const victim = this.#leastWorth(engine);
-      if (victim === undefined) {
-        // Other engines are loading or ending: wait for them.
-        await abortable(changed, signal);
-        continue;
-      }
-      await this.#evict(victim, engine, signal);
+      if (victim !== undefined) await this.#evict(victim, engine, signal);
+      else if (this.#mayChange(engine)) await abortable(changed, signal);
+      // Otherwise the memory was taken during the dry run: choose again with what is left.
+      else await nextTurn();
     }
   }
 
@@ -205,11 +204,12 @@ export class Residency {
     let left = budget ?? null;
     const devices = new Map<string, number>();
     for (const other of pool.engines) {
-      const { claimed, held } = other;
+      const { claimed, child } = other;
       const isLoaded = other.state === 'loaded';
+      if (other === engine && !isLoaded && host !== null) host += child?.privateBytes ?? 0;
       if (claimed === null || (other === engine && !isLoaded)) continue;
       // Already missing from the available memory; mapped file pages still count as available.
-      const gone = isLoaded ? (held?.host ?? claimed.host) - other.mappedBytes : 0;
+      const gone = child?.privateBytes ?? (isLoaded ? claimed.host - other.mappedBytes : 0);
       const add = (sign: number): void => {
         for (const [name, bytes] of claimed.devices) devices.set(name, (devices.get(name) ?? 0) + sign * bytes);
       };
@@ -223,6 +223,13 @@ export class Residency {
       if (left !== null) left -= totalOf(claimed);
     }
     return { host, budget: left, devices };
+  }
+
+  /** True if another engine is loading with a plan, so that it can be evicted later, or an engine is ending. */
+  #mayChange(engine: Supervisor): boolean {
+    return this.#options.pool.engines.some(
+      (other) => other.isEnding || (other !== engine && other.state === 'loading' && other.plan !== null),
+    );
   }
 
   /** The best candidate for eviction; idle ones first. undefined: none now. */
