@@ -15,13 +15,14 @@ interface Machine {
   readonly quantizes?: boolean;
   /** MB of the weights that are experts; absent if the model has none. */
   readonly experts?: number;
+  readonly embeds?: boolean;
   /** Size of a sequence's state; absent if sequences share cells. */
   readonly state?: { readonly fixed: number; readonly token: number };
 }
 
 /** Dry run of a model with 100 MB in ten layers, 10 kB of cache per token and 10 MB of buffers. */
 function dry_run(
-  { gpuFree, quantizes = true, experts = 0, state }: Machine,
+  { gpuFree, quantizes = true, experts = 0, embeds = false, state }: Machine,
   asked: NativeLoadOptions[] = [],
 ): Estimate {
   return (options, lengths) => {
@@ -53,7 +54,7 @@ function dry_run(
       trained_context_length: 32_768,
       layers: LAYERS,
       has_experts: experts > 0,
-      makes_embeddings: false,
+      makes_embeddings: embeds,
       process_bytes: 30 * MB,
       state_fixed_bytes: state?.fixed ?? 0,
       state_token_bytes: state?.token ?? 0,
@@ -240,6 +241,18 @@ test('a requested context is reached by Q8_0 if necessary, or refused with what 
   const error = await refusal(choose({}, room(700 * MB), {}, 120_000, 131_072));
   assert.match(error.message, /a context of 120064 tokens needs 1341 MB of RAM, and 700 MB are free/);
   assert.match(error.hint ?? '', /a context of 55808 tokens fits/);
+});
+
+test('an embedding model gets the requested context at once, or is refused with what fits', async () => {
+  const embeds = { embeds: true };
+  assert.equal((await choose({}, room(null), embeds, 0, 32_768)).options, { context_length: 8192 });
+  assert.equal((await choose({}, room(null), embeds, 20_000, 32_768)).options, { context_length: 20_224 });
+  assert.equal((await choose({ context_length: 512 }, room(null), embeds, 1024, 32_768)).options, {
+    context_length: 1024,
+  });
+  const error = await refusal(choose({}, room(300 * MB), embeds, 20_000, 32_768));
+  assert.match(error.message, /a context of 20224 tokens needs 342 MB of RAM, and 300 MB are free/);
+  assert.match(error.hint ?? '', /a context of 8192 tokens fits/);
 });
 
 test('the layers stay on the GPU: the context is what fits beside them', async () => {

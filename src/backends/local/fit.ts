@@ -128,11 +128,13 @@ async function choose(wish: Wish, room: Room, estimate: Estimate): Promise<Chose
   const { model, options, trained, atLeast } = wish;
   const longer = options.context_length === undefined ? lengthsUpTo(trained) : [];
   let plans = await plansOf(options, [options.context_length ?? 0, ...longer], estimate);
-  if (plans[0].contextLength < atLeast && longer.length === 0 && !plans[0].makesEmbeddings) {
+  const [usual] = plans;
+  // The context of an embedding model does not grow: it is allocated at load.
+  if (usual.makesEmbeddings) plans = [usual];
+  if (usual.contextLength < atLeast && (longer.length === 0 || usual.makesEmbeddings)) {
     plans = await plansOf(options, [atLeast], estimate);
   }
   const [first] = plans;
-  if (first.makesEmbeddings) plans = [first];
   if (fits(first, room)) return await longestOf(plans, wish, room, estimate);
 
   const smaller = await withSmallerCache(options, lengthsOf(plans), estimate);
@@ -147,7 +149,8 @@ async function choose(wish: Wish, room: Room, estimate: Estimate): Promise<Chose
   const shorter = await withShorterContext(best, room, estimate);
   const mayBeShorter = options.context_length === undefined && (shorter?.contextLength ?? 0) >= atLeast;
   if (shorter !== null && mayBeShorter) return shorter;
-  throw refusal(model, first, room, shorter?.contextLength ?? null);
+  const fitting = shorter ?? (fits(usual, room) ? usual : null);
+  throw refusal(model, first, room, fitting?.contextLength ?? null);
 }
 
 /** Lengths above the default, each twice the one before, up to the trained one. */
