@@ -231,6 +231,16 @@ it(
   },
 );
 
+it('the keep-alive of a load outlasts a crash', { a: {} }, {}, async ({ backend, starts }) => {
+  await load(backend, 'a', { keep_alive_seconds: 3600 });
+  const running = await endless(backend, 'a');
+  process.kill(backend.pids()[0] as number, 'SIGKILL');
+  assert.is((await failure(collect({ [Symbol.asyncIterator]: () => running }))).code, 'ENGINE_CRASHED');
+  await waitFor('the restart', async () => (await starts('a')).length === 2 && loaded(backend).length === 1);
+  const at = (await backend.models())[0]?.loaded?.expires_at ?? '';
+  assert.ok(Date.parse(at) - Date.now() > 3_500_000, at);
+});
+
 it('a model in use does not expire', { a: {} }, { keep_alive_seconds: 0 }, async ({ backend, starts }) => {
   const running = await endless(backend, 'a');
   await answer(backend, 'a');

@@ -398,7 +398,7 @@ export class LocalBackend implements Backend {
     // The config has the engine's names.
     const { threads, prompt_threads, max_sequences = DEFAULT_MAX_SEQUENCES } = engine;
     const settings = { ...given({ threads, prompt_threads, max_sequences }), ...model.load };
-    return new Supervisor({
+    const created: Supervisor = new Supervisor({
       model,
       plan: async (supervisor, estimate, signal, onPlan) => {
         const cached = this.#estimates.of(model, estimate);
@@ -414,6 +414,7 @@ export class LocalBackend implements Backend {
       log,
       entry,
       onLoaded: (info) => {
+        this.#pool.loaded(created);
         store.noteLoad(model.path, foundBy(info)).catch((error: unknown) => {
           log.debug({ model: model.id, err: error }, 'what the load has found is not kept for the record');
         });
@@ -433,6 +434,7 @@ export class LocalBackend implements Backend {
         onChange();
       },
     });
+    return created;
   }
 
   async #find(name: string | undefined): Promise<ModelRecord> {

@@ -165,6 +165,12 @@ export class Pool {
     };
   }
 
+  /** Call when `engine` was loaded: if it was restarted without a request, its keep-alive begins. */
+  loaded(engine: Supervisor): void {
+    const entry = this.#entryOf(engine);
+    if (entry?.uses === 0 && entry.expiresAt === null) this.#arm(entry, entry.keepAliveMs);
+  }
+
   /** Throws BUSY while the model is in use. Does nothing if it is not loaded. */
   async unload(key: string): Promise<void> {
     const entry = this.#entries.get(key);
