@@ -257,6 +257,11 @@ function generate(request: EngineRequest): void {
   send({ type: 'accepted', id: request.id, inputTokens: 3 });
 }
 
+/** Logs the new limit; a real engine drops it before the model is loaded. */
+function tellPrefixBytes(bytes: number): void {
+  if (loaded) send({ type: 'log', level: 'warn', text: `prefix_bytes ${String(bytes)}` });
+}
+
 function grow(id: number, cells: number): void {
   if (growing.push({ id, cells }) === 1) wantCells();
 }
@@ -314,6 +319,7 @@ pipe.on('data', (chunk: Buffer) => {
     else if (message.type === 'estimate') estimate(message.path, message.options, message.contextLengths);
     else if (message.type === 'generate') generate(message.request);
     else if (message.type === 'grant_cells') granted(message.cells, message.refusal);
+    else if (message.type === 'prefix_bytes') tellPrefixBytes(message.bytes);
     else if (message.type === 'close') process.exit(0);
     else if (message.type === 'cancel') running.delete(message.id);
     else if (message.type === 'pause' || message.type === 'resume') {

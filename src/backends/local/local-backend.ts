@@ -415,6 +415,10 @@ export class LocalBackend implements Backend {
       entry,
       onLoaded: (info) => {
         this.#pool.loaded(created);
+        // A change during the load did not reach the engine.
+        const { prefix_bytes = 0 } = created.plan?.options ?? {};
+        const bytes = this.#prefixBytes;
+        if (bytes !== prefix_bytes) created.send({ type: 'prefix_bytes', bytes });
         store.noteLoad(model.path, foundBy(info)).catch((error: unknown) => {
           log.debug({ model: model.id, err: error }, 'what the load has found is not kept for the record');
         });
