@@ -4,7 +4,8 @@
  * The JavaScript thread of an engine does no long work, so its heartbeat comes twice a second whatever the runner
  * computes. Silence means that the process is stopped or stuck. A step that never ends means that the runner is
  * stuck; a request whose preparation (template, tokens, grammar) never ends, that a worker thread is. A load needs
- * heartbeats too, also while it waits for memory, but may stay longer at one fraction: a slow disk, a GPU compiling kernels, the first token.
+ * heartbeats too, also while it waits for memory, but may stay longer at one fraction: a slow disk, a GPU compiling
+ * kernels, the first token.
  *
  * After SILENCE_MS without a heartbeat an engine counts as silent, whatever its timeout. That is only reported.
  *

@@ -16,7 +16,7 @@ export class References {
     this.#work = work;
   }
 
-  /** The schema without `$ref`: its target and the keywords beside it are one. Throws INVALID_REQUEST, naming `path`. */
+  /** The schema without `$ref`: its target and the keywords beside it as one. Throws INVALID_REQUEST, naming `path`. */
   resolve(schema: Json, path: string): Json {
     this.#work.visit(schema);
     const beside: JsonObject[] = [];

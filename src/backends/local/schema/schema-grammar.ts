@@ -75,7 +75,7 @@ export class SchemaCompiler {
   readonly #work: Work;
   readonly #notation: Notation;
   readonly rules: Rules;
-  /** Rule name of each `$ref` and the keywords beside it, reserved before the rule is written, because it may be recursive. */
+  /** Rule name of each `$ref` with the keywords beside it, reserved before the rule is written: it may be recursive. */
   readonly #ruleOf = new Map<string, string>();
   /** Name of the rule for any JSON value; null: it is not written yet. */
   #anyRule: string | null = null;
