@@ -75,7 +75,7 @@ export class Calls {
         .then(answer)
         .then(
           (message) => callback(null, message),
-          (thrown: unknown) => callback(this.#status(thrown, call)),
+          (thrown: unknown) => callback(this.fail(thrown, call)),
         );
     };
   }
@@ -93,7 +93,7 @@ export class Calls {
         },
       }).then(
         () => call.end(),
-        (thrown: unknown) => call.emit('error', this.#status(thrown, call)),
+        (thrown: unknown) => call.emit('error', this.fail(thrown, call)),
       );
     };
   }
@@ -102,14 +102,15 @@ export class Calls {
   adopt(handle: StreamHandler): StreamHandler {
     return (call) => {
       const { closing } = this.#options;
-      const onClosing = (): void => void call.emit('error', this.#status(closing.reason, call));
+      const onClosing = (): void => void call.emit('error', this.fail(closing.reason, call));
       closing.addEventListener('abort', onClosing, { once: true });
       call.once('cancelled', () => closing.removeEventListener('abort', onClosing));
       handle(call);
     };
   }
 
-  #status(thrown: unknown, call: { readonly metadata: Metadata; getPath(): string }): ErrorStatus {
+  /** Logs the failure of a call, and returns its status. */
+  fail(thrown: unknown, call: { readonly metadata: Metadata; getPath(): string }): ErrorStatus {
     const { definitions, services } = this.#options;
     const error = SvcError.from(thrown);
     const id = idOf(call);

@@ -4,8 +4,9 @@
  */
 import type { Server } from '@grpc/grpc-js';
 import { HealthImplementation } from 'grpc-health-check';
+import { SvcError } from '../../protocol/errors.ts';
 import type { Services } from '../services.ts';
-import type { Calls, StreamHandler } from './calls.ts';
+import type { Calls, StreamHandler, UnaryHandler } from './calls.ts';
 
 type Status = 'SERVING' | 'NOT_SERVING';
 
@@ -28,9 +29,30 @@ export class HealthService {
       addService: (service, handlers) =>
         server.addService(service, {
           ...handlers,
-          watch: this.#calls.adopt(newestOnly(handlers['watch'] as StreamHandler)),
+          check: this.#checkOfKnown(handlers['check'] as UnaryHandler),
+          watch: this.#calls.adopt(this.#watchOfKnown(newestOnly(handlers['watch'] as StreamHandler))),
         }),
     });
+  }
+
+  /** Answers for unknown services, because the error of the package has no details and repeats the name. */
+  #checkOfKnown(handle: UnaryHandler): UnaryHandler {
+    return (call, callback) => {
+      if (this.#isKnown(call)) handle(call, callback);
+      else callback(this.#calls.fail(unknownService(), call));
+    };
+  }
+
+  /** Answers for unknown services, because the package keeps every name that was ever watched. */
+  #watchOfKnown(handle: StreamHandler): StreamHandler {
+    return (call) => {
+      if (this.#isKnown(call)) handle(call);
+      else call.write({ status: 'SERVICE_UNKNOWN' });
+    };
+  }
+
+  #isKnown({ request }: { readonly request: Readonly<Record<string, unknown>> }): boolean {
+    return this.#known.has(request['service'] as string);
   }
 
   close(): void {
@@ -51,6 +73,13 @@ export class HealthService {
     this.#known.set(service, status);
     this.#implementation.setStatus(service, status);
   }
+}
+
+function unknownService(): SvcError {
+  return new SvcError('NOT_FOUND', 'no service has this name', {
+    hint: 'ask for svc.v1.Inference or svc.v1.Runtime, or leave the name empty',
+    param: 'service',
+  });
 }
 
 /** Adds back-pressure, which the package lacks: only the newest status waits for a slow reader. */
