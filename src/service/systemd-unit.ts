@@ -33,6 +33,7 @@ export function serviceUnit({ command, environment, writable, socket, address }:
     ...unitSection(...passedOn),
     ...serviceSection(command, environment),
     'ProtectHome=read-only',
+    ...runtimeDirectory(environment),
     ...writable.map((directory) => `ReadWritePaths=${quote(`-${directory}`)}`),
     '',
     '[Install]',
@@ -41,6 +42,15 @@ export function serviceUnit({ command, environment, writable, socket, address }:
     `[${OWN_SECTION}]`,
     `Socket=${socket}`,
   );
+}
+
+/**
+ * Without SVC_HOME the runtime directory is $XDG_RUNTIME_DIR/svc, which does not exist after a boot and which the
+ * sandbox would not let the daemon make. It is kept, because a daemon that is not the service may have its socket there.
+ */
+function runtimeDirectory(environment: Readonly<Record<string, string>>): string[] {
+  if (environment['SVC_HOME'] !== undefined) return [];
+  return ['RuntimeDirectory=svc', 'RuntimeDirectoryMode=0700', 'RuntimeDirectoryPreserve=yes'];
 }
 
 /** System user of the daemon of a system package, and the name of its directory in /var/lib. */

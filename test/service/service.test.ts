@@ -91,7 +91,8 @@ test('the unit quotes characters that are special to systemd', () => {
 
 test('systemd accepts the units, and the sandbox is below 3.0', (context) => {
   if (!has('systemd-analyze')) return;
-  const files = { 'svc.service': serviceUnit({ ...DEFINITION, command: [process.execPath, 'x'] }), 'svc.socket': '' };
+  const definition = { ...DEFINITION, command: [process.execPath, 'x'], environment: { SVC_LOG_LEVEL: 'debug' } };
+  const files = { 'svc.service': serviceUnit(definition), 'svc.socket': '' };
   files['svc.socket'] = socketUnit(DEFINITION.address as string);
   for (const [name, text] of Object.entries(files)) writeFileSync(join(context.home.dir, name), text);
 
