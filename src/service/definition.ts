@@ -1,16 +1,22 @@
 /** Definition of the daemon's service, independent of the service manager. */
+import { realpathSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { SERVICE_VARIABLES, variable } from '../process/environment.ts';
 import { installedCommand } from '../process/own-program.ts';
 import { crashFile, type Paths } from '../home/paths.ts';
+import { orElse } from '../protocol/foreign-text.ts';
 
 export interface ServiceDefinition {
   /** Program and arguments. */
   readonly command: readonly string[];
   /** Variables of the daemon, besides those that the manager sets. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Directories in which the daemon writes. */
+  /** Directories of svc, in which the daemon writes. */
   readonly writable: readonly string[];
+  /** Directories of the config and of the control socket: the daemon writes there too, but others may own them. */
+  readonly shared: readonly string[];
   /** The control socket of the daemon, which identifies the service's home. */
   readonly socket: string;
   /** HTTP address, `host:port`; null: any free port, which no manager can bind in advance. */
@@ -38,8 +44,18 @@ export function defineService(paths: Paths, config: Config): ServiceDefinition {
         paths.runtimeDir,
       ]),
     ],
+    shared: sharedDirectories(paths),
     socket: paths.socketPath,
     address: port === 0 ? null : `${host.includes(':') ? `[${host}]` : host}:${String(port)}`,
     errorLog: crashFile(paths),
   };
+}
+
+function sharedDirectories({ configFile, socketPath, runtimeDir }: Paths): string[] {
+  // A config that is a link is replaced where it really is.
+  const config = [configFile, orElse(() => realpathSync(configFile), configFile)].map((file) => dirname(file));
+  const socket = dirname(socketPath);
+  // Directories that are empty after a boot: one in them may not exist when the service starts.
+  const emptied = [variable('XDG_RUNTIME_DIR'), tmpdir()].find((each) => socket.startsWith(`${String(each)}/`));
+  return [...new Set([...config, ...(socket === runtimeDir ? [] : [emptied ?? socket])])];
 }

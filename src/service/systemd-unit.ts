@@ -27,14 +27,15 @@ const CONFIG_INVALID_EXIT = 78;
 /** systemd ignores sections with the prefix X-. */
 const OWN_SECTION = 'X-svc';
 
-export function serviceUnit({ command, environment, writable, socket, address }: ServiceDefinition): string {
+export function serviceUnit(definition: ServiceDefinition): string {
+  const { command, environment, writable, shared, socket, address } = definition;
   const passedOn = address === null ? [] : [`Requires=${SOCKET_UNIT}`, `After=${SOCKET_UNIT}`];
   return lines(
     ...unitSection(...passedOn),
     ...serviceSection(command, environment),
     'ProtectHome=read-only',
     ...runtimeDirectory(environment),
-    ...writable.map((directory) => `ReadWritePaths=${quote(`-${directory}`)}`),
+    ...[...writable, ...shared].map((directory) => `ReadWritePaths=${quote(`-${directory}`)}`),
     '',
     '[Install]',
     'WantedBy=default.target',

@@ -12,6 +12,7 @@ const DEFINITION: ServiceDefinition = {
   command: ['C:\\Program Files\\nodejs\\node.exe', 'C:\\svc\\bin\\svc.js', 'serve', '--mode', 'service'],
   environment: { SVC_HOME: 'D:\\100% mine' },
   writable: [],
+  shared: [],
   socket: '\\\\.\\pipe\\svc-1',
   address: '127.0.0.1:7117',
   errorLog: 'C:\\state\\daemon.stderr',

@@ -28,6 +28,7 @@ const DEFINITION: ServiceDefinition = {
   command: ['/opt/my node/bin/node', '/opt/svc/bin/svc.cjs', 'serve', '--mode', 'service'],
   environment: { SVC_HOME: '/srv/me/100% "mine"', SVC_LOG_LEVEL: 'debug' },
   writable: ['/srv/me/.local/share/svc', '/run/user/1000/svc'],
+  shared: ['/srv/me/.config/svc'],
   socket: '/run/user/1000/svc/svc.sock',
   address: '127.0.0.1:7117',
   errorLog: '/srv/me/state/daemon.stderr',
@@ -166,11 +167,11 @@ test('a model answers when only the directories of the unit are writable', async
     ...{ platform: process.platform, home: '/', tmp: '/tmp', user: '0' },
     variable: (name) => variables[name],
   });
-  const { writable } = defineService(paths, parseConfig('').config);
-  for (const directory of writable) makePrivateDirectory(directory);
+  const { writable, shared } = defineService(paths, parseConfig('').config);
+  for (const directory of [...writable, ...shared]) makePrivateDirectory(directory);
   const script = [
     'set -e',
-    ...writable.map((directory) => `mount --bind ${directory} ${directory}`),
+    ...[...writable, ...shared].map((directory) => `mount --bind ${directory} ${directory}`),
     'mount -o remount,ro,bind /',
     `! touch ${home.dir}/x 2>/dev/null`,
     `exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all "$@"`,
@@ -192,6 +193,8 @@ test('a model answers when only the directories of the unit are writable', async
   let end = '';
   for await (const event of client.generate(request)) end = event.type;
   assert.is(end, 'finish');
+  const copy = { source: 'builtin', destination: 'other' };
+  assert.is((await ask(paths, '/api/copy', { body: copy })).status, 200, 'the config is writable');
   const ended = once(child, 'exit');
   await client.stop(1000);
   assert.equal(await ended, [0, null], stderr);

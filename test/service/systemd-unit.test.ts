@@ -1,23 +1,36 @@
 /** The text of the systemd units, for paths and addresses that need care. */
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { pathsFrom } from '../../src/home/paths.ts';
-import type { ServiceDefinition } from '../../src/service/definition.ts';
+import { parseConfig } from '../../src/config/config.ts';
+import { pathsFrom, type Paths } from '../../src/home/paths.ts';
+import { defineService, type ServiceDefinition } from '../../src/service/definition.ts';
 import { serviceUnit } from '../../src/service/systemd-unit.ts';
+import { makeHome } from '../support/home.ts';
 
 const DEFINITION: ServiceDefinition = {
   command: ['/usr/bin/node', '/opt/svc/bin/svc.cjs', 'serve', '--mode', 'service'],
   environment: {},
   writable: ['/srv/me/.local/share/svc'],
+  shared: ['/srv/me/.config/svc'],
   socket: '/run/user/1000/svc/svc.sock',
   address: '127.0.0.1:7117',
   errorLog: '/srv/me/state/daemon.stderr',
 };
 
-test('systemd makes the runtime directory at every start, unless it is in SVC_HOME', () => {
-  const variables: Readonly<Record<string, string>> = { XDG_RUNTIME_DIR: '/run/user/1000' };
+function pathsOf(variables: Readonly<Record<string, string>>): Paths {
   const surroundings = { platform: 'linux', home: '/srv/me', tmp: '/tmp', user: '1000' } as const;
-  const { runtimeDir } = pathsFrom({ ...surroundings, variable: (name) => variables[name] });
+  return pathsFrom({ ...surroundings, variable: (name) => variables[name] });
+}
+
+function sharedOf(paths: Paths): readonly string[] {
+  return defineService(paths, parseConfig('').config).shared;
+}
+
+test('systemd makes the runtime directory at every start, unless it is in SVC_HOME', () => {
+  const { runtimeDir } = pathsOf({ XDG_RUNTIME_DIR: '/run/user/1000' });
   const unit = serviceUnit(DEFINITION);
   const [, name] = /^RuntimeDirectory=(.*)$/m.exec(unit) ?? [];
   assert.is(`/run/user/1000/${String(name)}`, runtimeDir);
@@ -25,6 +38,26 @@ test('systemd makes the runtime directory at every start, unless it is in SVC_HO
   // A daemon that is not the service may have its socket there.
   assert.match(unit, '\nRuntimeDirectoryPreserve=yes\n');
   assert.not.match(serviceUnit({ ...DEFINITION, environment: { SVC_HOME: '/srv/me/svc' } }), 'RuntimeDirectory');
+});
+
+test('the directories of the config and of the control socket are writable', async () => {
+  const home = await makeHome();
+  try {
+    const link = join(home.dir, 'linked', 'config.json');
+    const file = join(home.dir, 'dotfiles', 'svc.json');
+    for (const path of [link, file]) mkdirSync(dirname(path));
+    writeFileSync(file, '{}');
+    symlinkSync(file, link);
+    const lasting = pathsOf({ SVC_HOME: home.dir, SVC_CONFIG: link, SVC_SOCKET: '/srv/me/svc.sock' });
+    assert.equal(sharedOf(lasting), [dirname(link), dirname(file), '/srv/me']);
+    // A folder in /tmp does not exist after a boot.
+    const emptied = pathsOf({ SVC_HOME: home.dir, SVC_SOCKET: join(tmpdir(), 'svc-me', 'svc.sock') });
+    assert.equal(sharedOf(emptied), [join(home.dir, 'config'), tmpdir()]);
+    const unit = serviceUnit({ ...DEFINITION, shared: sharedOf(emptied) });
+    assert.match(unit, `\nReadWritePaths=-${tmpdir()}\n`);
+  } finally {
+    await home.remove();
+  }
 });
 
 test.run();

@@ -1,7 +1,9 @@
 import { ControlClient } from '../../../client/control-client.ts';
 import { loadConfig } from '../../../config/config.ts';
+import { makeDirectorySync } from '../../../files/make-directory.ts';
 import { makePrivateDirectory, resolvePaths, type Paths } from '../../../home/paths.ts';
 import { SvcError } from '../../../protocol/errors.ts';
+import { orElse } from '../../../protocol/foreign-text.ts';
 import { defineService } from '../../../service/definition.ts';
 import { serviceManager, type Manager } from '../../../service/manager.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
@@ -25,7 +27,10 @@ export const run: Run<typeof spec> = async ({ json }) => {
   const files = serviceFiles(manager, paths);
   writeServiceFiles(files);
   // systemd's sandbox allows only directories that exist.
-  for (const directory of defineService(paths, loadConfig(paths)).writable) makePrivateDirectory(directory);
+  const { writable, shared } = defineService(paths, loadConfig(paths));
+  for (const directory of writable) makePrivateDirectory(directory);
+  // One that cannot be made is one in which the daemon could not write either.
+  for (const directory of shared) orElse(() => makeDirectorySync(directory), undefined);
 
   const started = await enable(manager);
   const written = files.flatMap(({ path, text }) => (text === null ? [] : [path]));
