@@ -68,7 +68,13 @@ export class Shelf implements ModelShelf {
       return;
     }
     await copyModel(this.#options.modelsDir, id, name);
-    await this.#setName(name, settings);
+    try {
+      await this.#setName(name, settings);
+    } catch (error) {
+      // A copy without the settings would answer otherwise than the model.
+      await this.#options.installed.remove(name);
+      throw error;
+    }
   }
 
   async remove(model: ModelRecord): Promise<void> {
@@ -127,9 +133,11 @@ export class Shelf implements ModelShelf {
   /** Replaces the settings of a name; undefined: removes them. */
   async #setName(name: string, settings: ModelSettings | undefined): Promise<void> {
     const { paths, reload } = this.#options;
-    const known = nameIn(modelNamesIn(loadConfig(paths).models), name) ?? name;
+    const known = nameIn(modelNamesIn(loadConfig(paths).models), name);
+    // The config may be read-only.
+    if (known === undefined && settings === undefined) return;
     const isChanged = await changeConfig(paths, [
-      { path: ['models', known], value: undefined },
+      ...(known === undefined ? [] : [{ path: ['models', known], value: undefined }]),
       ...(settings === undefined ? [] : [{ path: ['models', name], value: settings }]),
     ]);
     if (isChanged) reload();
