@@ -1,5 +1,6 @@
 /** Definition of the daemon's service, independent of the service manager. */
 import { realpathSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import type { Config } from '../config/config.ts';
@@ -19,7 +20,7 @@ export interface ServiceDefinition {
   readonly shared: readonly string[];
   /** The control socket of the daemon, which identifies the service's home. */
   readonly socket: string;
-  /** HTTP address, `host:port`; null: any free port, which no manager can bind in advance. */
+  /** HTTP address, `IP:port`; null: no manager can bind it in advance. */
   readonly address: string | null;
   /** File for standard error before the log is open, if the manager does not keep it. */
   readonly errorLog: string;
@@ -46,9 +47,14 @@ export function defineService(paths: Paths, config: Config): ServiceDefinition {
     ],
     shared: sharedDirectories(paths),
     socket: paths.socketPath,
-    address: port === 0 ? null : `${host.includes(':') ? `[${host}]` : host}:${String(port)}`,
+    address: bindable(host, port) ? `${host.includes(':') ? `[${host}]` : host}:${String(port)}` : null,
     errorLog: crashFile(paths),
   };
+}
+
+/** True for a fixed port of an IP address: systemd takes neither a name nor an interface (`fe80::1%eth0`). */
+function bindable(host: string, port: number): boolean {
+  return port !== 0 && isIP(host) !== 0 && !host.includes('%');
 }
 
 function sharedDirectories({ configFile, socketPath, runtimeDir }: Paths): string[] {

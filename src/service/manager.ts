@@ -63,7 +63,7 @@ const systemd: Manager = {
   },
   async enable() {
     await systemctl('daemon-reload');
-    // With port 0 there is no socket unit.
+    // There is no socket unit if systemd cannot bind the address.
     await systemctl('enable', SOCKET_UNIT).catch(() => undefined);
     await systemctl('enable', SERVICE_UNIT);
     // The address may have changed. Stopping the socket stops the service; the restart starts both.

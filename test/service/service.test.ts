@@ -1,7 +1,7 @@
 /** Service definitions: their text, systemd-analyze, and a daemon under systemd's socket and notify protocols. */
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -372,7 +372,7 @@ test('systemctl is called with the right arguments in order; on failure its own 
   const script = `#!/bin/sh
 echo "$*" >>'${asked}'
 case "$*" in *"$REFUSE"*) test -n "$REFUSE" && echo 'Unit is masked.' >&2 && exit 1;; esac
-case "$*" in *show*) echo ActiveState=active; echo UnitFileState=enabled;; esac
+case "$*" in *show*) echo ActiveState=active; echo UnitFileState="\${STATE:-enabled}";; esac
 exit 0
 `;
   writeFileSync(join(bin, 'systemctl'), script, { mode: 0o755 });
@@ -404,6 +404,11 @@ exit 0
   verbs();
   assertExit(await svc(['service', 'uninstall'], { home, env }), 0);
   assert.equal(verbs(), ['disable --now svc.socket', 'disable --now svc.service', 'daemon-reload']);
+
+  const nothing = { ...env, REFUSE: 'enable svc.service', STATE: 'disabled' };
+  assertExit(await svc(['service', 'install'], { home, env: nothing }), 1);
+  assert.equal(verbs().slice(-3), ['disable --now svc.socket', 'disable --now svc.service', 'daemon-reload']);
+  assert.equal(readdirSync(join(env.XDG_CONFIG_HOME, 'systemd', 'user')), []);
 });
 
 test('the service is not installed while a daemon runs that is not the service', async ({ home }) => {

@@ -60,4 +60,15 @@ test('the directories of the config and of the control socket are writable', asy
   }
 });
 
+test('systemd binds the HTTP address if it has a port and is an IP address', () => {
+  const addressOf = (host: string, port = 7117): string | null => {
+    const { config } = parseConfig(JSON.stringify({ http: { host, port } }));
+    return defineService(pathsOf({}), config).address;
+  };
+  assert.is(addressOf('127.0.0.1'), '127.0.0.1:7117');
+  assert.is(addressOf('::1'), '[::1]:7117');
+  assert.is(addressOf('127.0.0.1', 0), null);
+  for (const host of ['localhost', 'box.lan', 'fe80::1%eth0']) assert.is(addressOf(host), null, host);
+});
+
 test.run();

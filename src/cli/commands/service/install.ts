@@ -5,11 +5,11 @@ import { makePrivateDirectory, resolvePaths, type Paths } from '../../../home/pa
 import { SvcError } from '../../../protocol/errors.ts';
 import { orElse } from '../../../protocol/foreign-text.ts';
 import { defineService } from '../../../service/definition.ts';
-import { serviceManager, type Manager } from '../../../service/manager.ts';
+import { serviceManager, type Manager, type ServiceFile } from '../../../service/manager.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { say } from '../../terminal/output.ts';
 import { printResult } from '../../terminal/result.ts';
-import { serviceFiles, writeServiceFiles } from '../../machine/service.ts';
+import { serviceFiles, textOf, writeServiceFiles } from '../../machine/service.ts';
 
 export const spec = {
   summary: 'Run the daemon as a service of this user, now and at every login',
@@ -25,14 +25,18 @@ export const run: Run<typeof spec> = async ({ json }) => {
   const paths = resolvePaths();
   await refuseBesideAnother(paths);
   const files = serviceFiles(manager, paths);
-  writeServiceFiles(files);
   // systemd's sandbox allows only directories that exist.
   const { writable, shared } = defineService(paths, loadConfig(paths));
   for (const directory of writable) makePrivateDirectory(directory);
   // One that cannot be made is one in which the daemon could not write either.
   for (const directory of shared) orElse(() => makeDirectorySync(directory), undefined);
 
-  const started = await enable(manager);
+  const before = files.map(({ path }) => ({ path, text: textOf(path) }));
+  writeServiceFiles(files);
+  const started = await enable(manager).catch(async (error: unknown) => {
+    await restore(manager, before);
+    throw error;
+  });
   const written = files.flatMap(({ path, text }) => (text === null ? [] : [path]));
   const text = started ? `svc runs as a service of ${manager.name}` : `wrote ${written.join(' and ')}`;
   printResult(json, { manager: manager.name, files: written, started }, text);
@@ -49,6 +53,16 @@ async function refuseBesideAnother(paths: Paths): Promise<void> {
   } catch (error) {
     if (!(error instanceof SvcError) || error.code !== 'DAEMON_NOT_RUNNING') throw error;
   }
+}
+
+/** Puts the old files back, unless the manager has accepted the new ones and only the start failed. */
+async function restore(manager: Manager, before: readonly ServiceFile[]): Promise<void> {
+  if ((await manager.state())?.enabled === true) return;
+  const isNew = before.every(({ text }) => text === null);
+  // The manager may have done a part, and may refuse to undo it.
+  if (isNew) await manager.disable().catch(() => undefined);
+  writeServiceFiles(before);
+  await manager.forget().catch(() => undefined);
 }
 
 /** Returns false if the manager is not running now (a container, a login without one); it will find the files later. */
