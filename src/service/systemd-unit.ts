@@ -82,7 +82,7 @@ function serviceSection(command: readonly string[], environment: Readonly<Record
     '[Service]',
     'Type=notify',
     'NotifyAccess=main',
-    `ExecStart=${command.map(quote).join(' ')}`,
+    `ExecStart=${quoteCommand(command)}`,
     'ExecReload=/bin/kill -HUP $MAINPID',
     ...Object.entries(environment).map(([name, value]) => `Environment=${quote(`${name}=${value}`)}`),
     'Restart=on-failure',
@@ -157,8 +157,13 @@ function lines(...all: readonly string[]): string {
   return `${all.join('\n')}\n`;
 }
 
-/** Quotes a value for systemd; escapes its specifiers (%) and variables ($). */
+/** Quotes a value for systemd, and escapes its specifiers (%). */
 function quote(text: string): string {
-  const escaped = text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%').replaceAll('$', '$$$$');
+  const escaped = text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%');
   return /^[\w./:=@+,-]+$/.test(escaped) ? escaped : `"${escaped}"`;
+}
+
+/** Quotes a command. systemd expands variables ($) in its arguments only. */
+function quoteCommand([program = '', ...args]: readonly string[]): string {
+  return [quote(program), ...args.map((argument) => quote(argument).replaceAll('$', '$$$$'))].join(' ');
 }

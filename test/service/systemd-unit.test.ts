@@ -1,14 +1,19 @@
 /** The text of the systemd units, for paths and addresses that need care. */
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseConfig } from '../../src/config/config.ts';
+import { childEnvironment } from '../../src/process/environment.ts';
 import { pathsFrom, type Paths } from '../../src/home/paths.ts';
 import { defineService, type ServiceDefinition } from '../../src/service/definition.ts';
 import { serviceUnit } from '../../src/service/systemd-unit.ts';
 import { makeHome } from '../support/home.ts';
+import { unless } from '../support/skip.ts';
+
+const noSystemd = spawnSync('systemd-analyze', ['--version']).status === 0 ? undefined : 'systemd is not installed';
 
 const DEFINITION: ServiceDefinition = {
   command: ['/usr/bin/node', '/opt/svc/bin/svc.cjs', 'serve', '--mode', 'service'],
@@ -69,6 +74,35 @@ test('systemd binds the HTTP address if it has a port and is an IP address', () 
   assert.is(addressOf('::1'), '[::1]:7117');
   assert.is(addressOf('127.0.0.1', 0), null);
   for (const host of ['localhost', 'box.lan', 'fe80::1%eth0']) assert.is(addressOf(host), null, host);
+});
+
+test('a $ is escaped in the arguments of the command only', () => {
+  const unit = serviceUnit({
+    ...DEFINITION,
+    command: ['/opt/$a/node', '/opt/$a/svc.cjs'],
+    environment: { SVC_HOME: '/srv/$a' },
+    writable: ['/srv/$a/data'],
+  });
+  assert.match(unit, '\nExecStart="/opt/$a/node" "/opt/$$a/svc.cjs"\n');
+  assert.match(unit, '\nEnvironment="SVC_HOME=/srv/$a"\n');
+  assert.match(unit, '\nReadWritePaths="-/srv/$a/data"\n');
+});
+
+unless(noSystemd, test)('systemd finds a program in a folder with odd characters', async () => {
+  const home = await makeHome();
+  try {
+    const folder = join(home.dir, 'a $b 50%');
+    mkdirSync(folder);
+    const program = join(folder, 'node');
+    symlinkSync(process.execPath, program);
+    const file = join(home.dir, 'svc.service');
+    writeFileSync(file, serviceUnit({ ...DEFINITION, command: [program, 'x'], address: null }));
+    const env = childEnvironment({ XDG_RUNTIME_DIR: home.dir });
+    const { stdout, stderr } = spawnSync('systemd-analyze', ['--user', 'verify', file], { encoding: 'utf8', env });
+    assert.is(stdout + stderr, '');
+  } finally {
+    await home.remove();
+  }
 });
 
 test.run();
