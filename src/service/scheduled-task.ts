@@ -1,4 +1,5 @@
 /** The scheduled task on Windows and the batch file that it runs. Pure. Starts when the user logs on. */
+import { batchArguments } from '../process/batch-file.ts';
 import type { ServiceDefinition } from './definition.ts';
 
 export const TASK_NAME = 'svc';
@@ -51,9 +52,9 @@ export function scheduledTask(user: string, script: string): string {
     '  </Settings>',
     '  <Actions Context="user">',
     '    <Exec>',
-    // Without a console window.
+    // Without a console window. conhost.exe drops quotation marks around a path without a space.
     '      <Command>conhost.exe</Command>',
-    `      <Arguments>${escape(`--headless cmd.exe /d /c ${quote(script)}`)}</Arguments>`,
+    `      <Arguments>${escape(['--headless', 'cmd.exe', ...batchArguments(script, [])].join(' '))}</Arguments>`,
     '    </Exec>',
     '  </Actions>',
     '</Task>',

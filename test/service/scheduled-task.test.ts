@@ -40,7 +40,7 @@ test('the batch file sets the variables, and starts again only after a crash', (
 });
 
 test('the task is one document of XML without a character beyond ASCII', ({ home }) => {
-  const task = scheduledTask('HOME\\Zoë & <b>', 'C:\\Users\\Zoë\\serve.cmd');
+  const task = scheduledTask('HOME\\Zoë & <b>', 'C:\\Users\\Zoë (R&D) 5%\\serve.cmd');
   assert.match(task, /^[ -~\r\n]*$/);
   const file = join(home.dir, 'task.xml');
   writeFileSync(file, task);
@@ -48,7 +48,7 @@ test('the task is one document of XML without a character beyond ASCII', ({ home
     'import sys,json,xml.etree.ElementTree as t; print(json.dumps([e.text for e in t.parse(sys.argv[1]).iter()]))';
   const texts = JSON.parse(execFileSync('python3', ['-c', program, file], { encoding: 'utf8' })) as unknown[];
   assert.is(texts.filter((text) => text === 'HOME\\Zoë & <b>').length, 2);
-  assert.ok(texts.includes('--headless cmd.exe /d /c "C:\\Users\\Zoë\\serve.cmd"'));
+  assert.is(texts.at(-1), '--headless cmd.exe /d /s /c "C:\\Users\\Zoë^ ^(R^&D^)^ 5^%\\serve.cmd"');
 });
 
 test.run();

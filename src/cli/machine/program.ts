@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
 import { constants as system } from 'node:os';
 import { delimiter, isAbsolute, join } from 'node:path';
+import { batchArguments } from '../../process/batch-file.ts';
 import { childEnvironment, variable } from '../../process/environment.ts';
 import { SvcError } from '../../protocol/errors.ts';
 
@@ -72,16 +73,4 @@ function forwardSignals(child: ChildProcess): () => void {
   return () => {
     for (const signal of signals) process.off(signal, forward);
   };
-}
-
-/**
- * Returns the arguments of cmd.exe that run a batch file, which Node does not start by itself. Every argument is quoted
- * for the program and escaped for cmd, twice, because npm's batch files expand `%*` once more.
- */
-export function batchArguments(path: string, args: readonly string[]): string[] {
-  const escaped = (text: string): string => text.replace(/[()\][%!^"`<>&|;, *?]/g, '^$&');
-  // Backslashes before a quotation mark, also before the one added at the end, are doubled.
-  const quoted = (text: string): string => `"${text.replace(/(?<!\\)\\+(?="|$)/g, '$&$&').replaceAll('"', '\\"')}"`;
-  const line = [escaped(path), ...args.map((each) => escaped(escaped(quoted(each))))].join(' ');
-  return ['/d', '/s', '/c', `"${line}"`];
 }

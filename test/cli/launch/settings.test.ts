@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { AGENT_NAMES, AGENTS, type Agent, type Connection } from '../../../src/cli/commands/launch/agents.ts';
 import { recommended } from '../../../src/cli/commands/launch/choose-model.ts';
-import { batchArguments } from '../../../src/cli/machine/program.ts';
+import { batchArguments } from '../../../src/process/batch-file.ts';
 import { KEY_OF_SHELL, shellCommand } from '../../../src/cli/commands/launch/shell-command.ts';
 import { findInCatalogue } from '../../../src/models/pull/catalogue.ts';
 
