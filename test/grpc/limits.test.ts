@@ -47,6 +47,23 @@ test('incomplete requests are limited in number and in time', async () => {
   session.close();
 });
 
+test('a deadline beyond 24.8 days counts as none', async () => {
+  const grpc = await start();
+  const session = await raw(grpc);
+  for (const timeout of ['720H', '99999999H', '43200M', '2592000S']) {
+    const call = session.request({ ...HEADERS, 'grpc-timeout': timeout }).on('error', () => undefined);
+    const answered = once(call.resume(), 'response');
+    call.write(PARTIAL.subarray(0, 4));
+    // The ping is answered after the call has begun; a timer that fires at once has fired then.
+    await new Promise((resolve) => session.ping(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+    call.end(Buffer.alloc(1));
+    const [headers] = (await answered) as [Record<string, unknown>];
+    assert.is(headers['grpc-status'], undefined, timeout);
+  }
+  session.close();
+});
+
 test('reflection stops reading requests while its answers are not read', async () => {
   const grpc = await start();
   const session = await raw(grpc);

@@ -3,6 +3,7 @@
  *
  * - A stream that the client has reset before its headers were processed is not passed to the library, which would
  *   answer it and throw.
+ * - A deadline longer than the library's timer can hold is dropped; the library would end the call at once.
  * - Once the answer is sent the stream is closed, even if the client has not ended its side.
  * - A connection is pinged when it is new and while a request takes long to arrive. Some protocol violations (another
  *   frame where a CONTINUATION is due) make Node stop reading silently: it never reports the end of such a connection,
@@ -11,7 +12,13 @@
  *   within a large message, but a client can renew it with empty frames. The second timeout counts only messages that
  *   were sent completely, which a client cannot fake.
  */
-import { constants, type Http2Server, type Http2Session, type ServerHttp2Stream } from 'node:http2';
+import {
+  constants,
+  type Http2Server,
+  type Http2Session,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+} from 'node:http2';
 import type { Containment } from '../contain.ts';
 
 const MIB = 1024 * 1024;
@@ -19,6 +26,10 @@ const MIB = 1024 * 1024;
 const CHECKS_PER_STALL = 4;
 /** By then nearly all requests have arrived, and nearly all clients have sent something. */
 const ARRIVING_MS = 1000;
+/** Longest time of a timer of Node, 24.8 days. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+/** The units of grpc-timeout that can exceed it: gRPC allows eight digits. */
+const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000 };
 
 export interface StreamLimits {
   readonly stallMs: number;
@@ -66,6 +77,7 @@ export class Streams {
       // Stream errors are reported by the end of the stream.
       stream.on('error', () => undefined);
       if (stream.destroyed || stream.closed) return true;
+      dropLongDeadline(args[1] as IncomingHttpHeaders);
       this.#hold(stream);
       this.#current = stream;
       try {
@@ -150,6 +162,11 @@ export class Streams {
       }
     }
   }
+}
+
+function dropLongDeadline(headers: IncomingHttpHeaders): void {
+  const [, digits, unit = ''] = /(\d{1,8})\s*([HMSmun])/.exec(String(headers['grpc-timeout'])) ?? [];
+  if (Number(digits) * (UNIT_MS[unit] ?? 0) > MAX_TIMER_MS) delete headers['grpc-timeout'];
 }
 
 /** Closes a stream after its answer, even if the client has not ended its side. */
