@@ -89,6 +89,8 @@ export interface DaemonParts extends Pick<ModelWorkOptions, 'installed' | 'quant
   countAnswer(outcome: Outcome): Promise<void>;
   /** Write errors of the log and the ledger; null: none. */
   fileTroubles(): readonly (string | null)[];
+  /** Tidies up the saved prefixes. Called once, when no engine runs and none can start. Never rejects. */
+  tidyPrefixes(): Promise<void>;
   /** Sets the size limit of the prefix files, effective at once. undefined: none is configured. Never throws. */
   onPrefixBytes(bytes: number | undefined): void;
   /** Replaces the names that the config gives to models, and their settings. Never throws. */
@@ -370,13 +372,10 @@ export class Daemon implements Services {
 
   /** Binds the listeners; from then on this process is the daemon. */
   async #open(): Promise<OwnDaemonFile> {
+    const { paths, inherited } = this.#parts;
+    const prepare = (): Promise<void> => this.#parts.tidyPrefixes();
     try {
-      return await becomeTheDaemon(
-        this.#parts.paths,
-        this.#control,
-        () => this.#takeOver(),
-        this.#parts.inherited?.control,
-      );
+      return await becomeTheDaemon(paths, this.#control, () => this.#takeOver(), inherited?.control, prepare);
     } catch (error) {
       for (const server of [...this.#httpServers(), this.#grpc.server]) server.close();
       throw error;

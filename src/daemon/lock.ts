@@ -29,19 +29,21 @@ const SOCKETLESS_MS = 6000;
 /**
  * Binds `control` to the control socket, which makes this process the daemon of this home. Then runs `first`, still
  * under the start lock. Throws ALREADY_RUNNING when a daemon runs. `inherited` is the descriptor of a control socket
- * that a service manager has bound.
+ * that a service manager has bound. `prepare` runs before the socket is bound, when no daemon and no engine runs.
  */
 export async function becomeTheDaemon<T>(
   paths: Paths,
   control: Server,
   first: () => Promise<T>,
   inherited?: number,
+  prepare?: () => Promise<void>,
 ): Promise<T> {
   makePrivateDirectory(paths.stateDir);
   makePrivateDirectory(paths.runtimeDir);
   const release = await lockHome(paths.stateDir);
   try {
     await refuseSecond(paths, inherited !== undefined);
+    await prepare?.();
     await bind(control, inherited === undefined ? { path: paths.socketPath } : { fd: inherited });
     return await first();
   } finally {

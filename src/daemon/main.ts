@@ -83,7 +83,7 @@ async function run({ logFile, ...base }: Base): Promise<number> {
   const prefixes = prefixFolder(paths.cacheDir);
   const shareOfDisk = await defaultPrefixBytes(prefixes);
   const { prefix_disk_bytes = shareOfDisk } = config.engine;
-  const room = await openRoom(prefixes, prefix_disk_bytes, log);
+  const room = openRoom(prefixes, prefix_disk_bytes, log);
   const local: LocalBackend = new LocalBackend({
     store,
     engine: { ...config.engine, prefix_disk_bytes },
@@ -115,6 +115,7 @@ async function run({ logFile, ...base }: Base): Promise<number> {
     }),
     countAnswer: (outcome) => countAnswer(outcome, budgets, quotas),
     fileTroubles: () => [logFile.trouble, budgets.trouble],
+    tidyPrefixes: () => tidyPrefixes(prefixes, prefix_disk_bytes),
     onPrefixBytes: (bytes = shareOfDisk) => {
       local.setPrefixBytes(bytes);
       room.setLimit(bytes);
@@ -137,10 +138,13 @@ async function run({ logFile, ...base }: Base): Promise<number> {
   }
 }
 
-/** A limit of 0 turns prefix files off: those on disk are deleted. */
-async function openRoom(folder: string, bytes: number, log: Logger): Promise<PrefixRoom> {
+/** A limit of 0 turns prefix files off: those on disk are deleted. REQUIRES: no engine runs. */
+async function tidyPrefixes(folder: string, bytes: number): Promise<void> {
   if (bytes === 0) await clearPrefixes(folder);
   else await within(ADOPT_MS, adoptPrefixes(folder));
+}
+
+function openRoom(folder: string, bytes: number, log: Logger): PrefixRoom {
   return new PrefixRoom({
     folder,
     bytes,

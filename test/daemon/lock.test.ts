@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -7,7 +7,9 @@ import * as assert from 'uvu/assert';
 import type { Paths } from '../../src/home/paths.ts';
 import { becomeTheDaemon } from '../../src/daemon/lock.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
+import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
+import { svc } from '../support/svc.ts';
 
 interface Context {
   home: Home;
@@ -108,6 +110,23 @@ test('the setup step runs before another start can probe, and its failure fails 
   } finally {
     await dispose(elsewhere);
   }
+});
+
+test('a second start leaves the prefix folders of the first daemon, which its engines use', async ({
+  home,
+  paths,
+  servers,
+}) => {
+  mkdirSync(paths.runtimeDir, { mode: 0o700 });
+  const server = createServer((socket) => socket.destroy()).listen(paths.socketPath);
+  servers.push(server);
+  await once(server, 'listening');
+  const used = join(home.dir, 'cache', 'prefixes', 'a'.repeat(32));
+  mkdirSync(used, { recursive: true });
+  const second = await svc(['serve'], { home });
+  assertExit(second, 1);
+  assert.match(second.stderr, 'svc is already running');
+  assert.ok(existsSync(used));
 });
 
 test.run();

@@ -156,6 +156,7 @@ async function main(): Promise<number> {
     }),
     countAnswer: (outcome) => countAnswer(outcome, budgets, quotas),
     fileTroubles: () => [],
+    tidyPrefixes: () => Promise.resolve(),
     onPrefixBytes: () => undefined,
     onModelNames: () => undefined,
   });
