@@ -21,10 +21,10 @@ unless(noProcfs, test)('a model is copied whole or not at all', async () => {
     const modelsDir = join(home.dir, 'models');
     const installed = new ModelStore({ dir: modelsDir, builtinPath: builtinModelPath() });
     const paths = { configFile: '/proc/svc/config.json', cacheDir: join(home.dir, 'cache') };
-    const models = async (): Promise<ModelRecord[]> => (await installed.list()) as ModelRecord[];
+    const models = async (): Promise<ModelRecord[]> => await installed.list();
     const options = { paths, modelsDir, installed, models, store: new NamedModels({ store: installed, names: {} }) };
     const shelf = new Shelf({ ...options, unload: async () => undefined, devices: () => [], reload: () => undefined });
-    const tiny = (await installed.add(modelPath('tiny-llama'), { name: 'tiny' })) as ModelRecord;
+    const tiny = await installed.add(modelPath('tiny-llama'), { name: 'tiny' });
     const ids = async (): Promise<string[]> => (await models()).map(({ id }) => id).filter((id) => id !== 'builtin');
 
     await shelf.copy(tiny, 'twin');
