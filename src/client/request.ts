@@ -4,6 +4,7 @@ import { urlToHttpOptions } from 'node:url';
 import { SvcError, type ErrorRecord } from '../protocol/errors.ts';
 import { given } from '../protocol/given.ts';
 import { parsedJson } from '../protocol/foreign-text.ts';
+import { LONGEST_TIMER_MS } from '../protocol/limits.ts';
 import { notRunning } from './daemon-errors.ts';
 import { requireTrustedSocket } from './socket-trust.ts';
 
@@ -52,12 +53,9 @@ export async function send(target: Target, options: RequestOptions): Promise<Inc
       },
       ...given({ signal: options.signal }),
     });
-    const timer = setTimeout(
-      () => {
-        request.destroy(silent());
-      },
-      options.timeoutMs ?? 2 ** 31 - 1,
-    );
+    const timer = setTimeout(() => {
+      request.destroy(silent());
+    }, timerMs(options));
     request.once('response', (response) => {
       clearTimeout(timer);
       resolve(response);
@@ -68,6 +66,10 @@ export async function send(target: Target, options: RequestOptions): Promise<Inc
     });
     request.end(body);
   });
+}
+
+function timerMs({ timeoutMs = LONGEST_TIMER_MS }: RequestOptions): number {
+  return Math.min(timeoutMs, LONGEST_TIMER_MS);
 }
 
 function bodyOf(value: unknown): Buffer | undefined {
@@ -99,12 +101,9 @@ export async function fetchJson(
   accept: readonly number[] = [],
 ): Promise<{ readonly status: number; readonly body: unknown }> {
   const response = await send(target, options);
-  const timer = setTimeout(
-    () => {
-      response.destroy(silent());
-    },
-    options.timeoutMs ?? 2 ** 31 - 1,
-  );
+  const timer = setTimeout(() => {
+    response.destroy(silent());
+  }, timerMs(options));
   let text: string;
   try {
     text = await wholeText(response);

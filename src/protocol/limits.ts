@@ -75,3 +75,6 @@ export const LIMITS = {
   /** Maximum of `maxLength`, `maxItems` and similar keywords. */
   schemaRepetitions: 50_000,
 } as const;
+
+/** Maximum delay of a Node timer: 24 days. A longer one would end at once. */
+export const LONGEST_TIMER_MS: number = 2 ** 31 - 1;

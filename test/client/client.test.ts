@@ -131,6 +131,16 @@ withServer(
 );
 
 withServer(
+  'a timeout longer than a timer can be is a long one',
+  (_, response) => void setTimeout(() => json(response, 200, { status: 'ready' }), 50),
+  async (client, { socketPath }) => {
+    const timeoutMs = 600 * 3_600_000;
+    assert.is((await client.ready(timeoutMs)).status, 'ready');
+    assert.is((await fetchJson({ socketPath }, { path: '/', timeoutMs })).status, 200);
+  },
+);
+
+withServer(
   'events are delivered one by one, however the lines are cut',
   (_, response) => {
     const lines = Buffer.from(

@@ -3,6 +3,7 @@
  * Counts each engine's leases and unloads it after its keep-alive. An engine with leases is never unloaded here.
  */
 import { SvcError } from '../../protocol/errors.ts';
+import { LONGEST_TIMER_MS } from '../../protocol/limits.ts';
 import type { ModelLoad } from '../../protocol/records.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import type { EngineModel } from './engine-model.ts';
@@ -49,9 +50,6 @@ export interface PoolOptions {
   /** A lease ended or a model was unloaded: an engine may have become idle. */
   onChange(): void;
 }
-
-/** Maximum delay of a Node timer: 24 days. A longer keep-alive means forever. */
-const LONGEST_TIMER_MS = 0x7fff_ffff;
 
 export class Pool {
   readonly #options: PoolOptions;
@@ -270,6 +268,7 @@ export class Pool {
 
   #arm(entry: Entry, keepAliveMs: number): void {
     const { engine, pinned } = entry;
+    // A keep-alive that is longer than a timer means forever.
     if (pinned || engine.state !== 'loaded' || keepAliveMs > LONGEST_TIMER_MS) return;
     entry.expiresAt = Date.now() + keepAliveMs;
     entry.expiry = setTimeout(() => {
