@@ -122,6 +122,11 @@ export class Router {
     await new Promise<void>((resolve) => this.#idleListeners.push(resolve));
   }
 
+  /** Rejects if the caller's quota is used up, or cannot be counted. */
+  async admit(caller: Caller): Promise<void> {
+    await this.#options.admitCaller?.(caller);
+  }
+
   route(request: GenerateRequest, context: GenerateContext): AsyncGenerator<RouteEvent | GenerateEvent, void> {
     const { fallback: _, ...asked } = request;
     return this.#answer('generation', request, context, (backend, model, inner) =>
@@ -223,7 +228,7 @@ export class Router {
     checkRoute(request.route, caller.scope);
     const plan = within(await this.#decide(kind, request, caller), caller.scope);
     // Tokens that are only counted are no usage.
-    if (kind !== 'tokenizing') await this.#options.admitCaller?.(caller);
+    if (kind !== 'tokenizing') await this.admit(caller);
     return plan;
   }
 

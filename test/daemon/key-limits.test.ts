@@ -72,6 +72,10 @@ test('a quota is refused in the shape of each API until it renews, also after ki
   const ollama = await ask(daemon, '/api/chat', { headers: bearer(key), body: chat });
   assert.is(ollama.status, 429);
   assert.match(ollama.json().error, /has used up its quota/);
+  const background = { model: 'tiny', input: 'hi', background: true };
+  const refused = await ask(daemon, '/v1/responses', { headers: bearer(key), body: background });
+  assert.is(refused.status, 429);
+  assert.match(refused.text, /has used up its quota/);
   const client = connectTo(daemon.grpc, undefined, key);
   const grpc = await grpcFailure(client.stream('Inference/Generate', { messages }));
   client.close();

@@ -11,6 +11,7 @@ import { NO_TRACES } from '../../src/protocol/traces/span.ts';
 import { BackgroundResponses } from '../../src/responses/background/background.ts';
 import type { BackgroundRun } from '../../src/responses/background/run.ts';
 import { ResponseStore } from '../../src/responses/response-store.ts';
+import { waitFor } from '../support/wait.ts';
 
 type Step = RouteEvent | GenerateEvent | SvcError | 'wait';
 
@@ -126,6 +127,28 @@ test('a busy daemon is waited for', async ({ script }) => {
   const busy = (): Step[] => [new SvcError('BUSY', 'too many requests', soon)];
   const world = script(...Array.from({ length: 20 }, busy), [start('local'), text('late', 1), finish]);
   assert.equal(await answered(world), { status: 'completed', text: 'late' });
+});
+
+test('a quota that is used up ends it', async ({ script }) => {
+  const usedUp = new SvcError('BUSY', 'used up', { retryAfterSeconds: 30 * 86_400, retryable: false });
+  const world = script([usedUp], [start('local'), text('late', 1), finish]);
+  assert.equal(await answered(world), { status: 'failed', text: '' });
+  assert.is(world.requests.length, 1);
+});
+
+test('a pause is no longer than a timer can be', async ({ script }) => {
+  const month = new SvcError('BUSY', 'too many requests', { retryAfterSeconds: 30 * 86_400 });
+  const world = script([month], [start('local'), text('early', 1), finish]);
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', onWarning);
+  const run = await world.responses.start(ASKED);
+  await waitFor('the first attempt', () => world.requests.length === 1);
+  // By then the pause has begun.
+  await new Promise((resolve) => setImmediate(resolve));
+  await run.cancel();
+  process.off('warning', onWarning);
+  assert.equal([(await stored(world)).status, world.requests.length, warnings], ['cancelled', 1, []]);
 });
 
 test('attempts that bring nothing are not made without end', async ({ script }) => {

@@ -47,6 +47,8 @@ const MOST_UNWRITTEN = 256;
 const MOST_TOGETHER = 256;
 /** Until the next attempt, if the error says nothing else. */
 const PAUSE_MS = 1000;
+/** Maximum pause, whatever the error says: room may come earlier, and Node's timers have a limit. */
+const LONGEST_PAUSE_MS = 3_600_000;
 
 export class BackgroundRun {
   readonly #asked: Asked;
@@ -196,13 +198,13 @@ export class BackgroundRun {
       return;
     }
     const pauseMs = (error.retryAfterSeconds ?? 0) * 1000 || PAUSE_MS;
-    await sleep(pauseMs, undefined, { signal: this.#ending.signal }).catch(() => undefined);
+    await sleep(Math.min(pauseMs, LONGEST_PAUSE_MS), undefined, { signal: this.#ending.signal }).catch(() => undefined);
   }
 
   #mayTryAgain(error: SvcError): boolean {
+    if (!error.retryable) return false;
     // It waits like any other request.
     if (error.code === 'BUSY' || error.code === 'NOT_READY') return true;
-    if (!error.retryable) return false;
     const { length } = this.#told;
     if (length > this.#toldBefore) this.#vain = 0;
     this.#toldBefore = length;

@@ -17,6 +17,7 @@ export async function createInBackground(exchange: Exchange, call: ResponsesCall
   }
   if (call.store === false) throw invalid('store', 'must not be false for a background response');
   const { caller } = contextOf(exchange);
+  await services.router.admit(caller);
   const owner = shareOf(caller);
   const { items } = await conversationOf(exchange, call, owner);
   const run = await services.background.start({
