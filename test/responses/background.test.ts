@@ -200,6 +200,20 @@ test('an answer at which daemons end is given up', async ({ script, dir }) => {
   assert.is(after.requests.length, 1);
 });
 
+test('an answer longer than its journal fails, with what was told', async ({ script }) => {
+  const long = { ...text('two ', 2), filler: 'x'.repeat(64 * 1024 * 1024) };
+  const world = script([start('local'), text('one ', 1), long, text('three', 3), finish]);
+  const run = await world.responses.start(ASKED);
+  const told = await eventsOf(run);
+  assert.match(told.at(-1) ?? '', /too long for a background response/);
+  await run.finished;
+  const { status, text: whole } = await stored(world);
+  assert.is(status, 'failed');
+  assert.not.match(whole, /three/, 'there is no gap');
+  assert.equal(await world.responses.events(ID, 'control'), told);
+  assert.equal([await world.store.unfinished(), world.failures], [[], []]);
+});
+
 test('one that ended just before its daemon did is stored by the next', async ({ script, dir }) => {
   const before = script([start('local'), text('all', 1), finish]);
   await answered(before);

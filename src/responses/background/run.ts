@@ -187,7 +187,15 @@ export class BackgroundRun {
 
   /** Decides whether a further attempt follows. Rejects if the journal fails. */
   async #cutOff(error: SvcError): Promise<void> {
-    await this.#written();
+    await this.#writing;
+    if (this.#journalError?.code === 'REQUEST_TOO_LARGE') {
+      // The journal has room for the last line, but no later daemon could write more of the answer.
+      const record = this.#journalError.toRecord();
+      this.#journalError = null;
+      await this.#add({ at: Date.now(), error: record });
+      return;
+    }
+    if (this.#journalError !== null) throw this.#journalError;
     if (this.#isLeft) return;
     if (this.#isCancelled) {
       await this.#add({ at: Date.now(), cancelled: true });
@@ -232,10 +240,10 @@ export class BackgroundRun {
 
   /** Resolves when a further entry may come; the last one is then written and told. Rejects if the journal fails. */
   async #add(entry: Entry): Promise<void> {
+    if (this.#journalError !== null) throw this.#journalError;
     this.#unwritten.push(entry);
     this.#writing ??= this.#write();
     if (this.#unwritten.length >= MOST_UNWRITTEN || isLast(entry)) await this.#written();
-    else if (this.#journalError !== null) throw this.#journalError;
   }
 
   async #written(): Promise<void> {
@@ -261,6 +269,8 @@ export class BackgroundRun {
       }
     } catch (error) {
       this.#journalError = SvcError.from(error);
+      // After those that are lost they would leave a gap.
+      this.#unwritten.length = 0;
     } finally {
       this.#writing = null;
     }
