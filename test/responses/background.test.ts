@@ -9,8 +9,10 @@ import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
 import { NO_TRACES } from '../../src/protocol/traces/span.ts';
 import { BackgroundResponses } from '../../src/responses/background/background.ts';
-import type { BackgroundRun } from '../../src/responses/background/run.ts';
+import type { BackgroundRun, Route } from '../../src/responses/background/run.ts';
 import { ResponseStore } from '../../src/responses/response-store.ts';
+import { Router } from '../../src/routing/router.ts';
+import { ScriptedBackend, type Script } from '../http/scripted.ts';
 import { waitFor } from '../support/wait.ts';
 
 type Step = RouteEvent | GenerateEvent | SvcError | 'wait';
@@ -48,8 +50,8 @@ test.before.each((context) => {
 });
 test.after.each(({ dir }) => rmSync(join(dir, '..'), { recursive: true, force: true }));
 
-/** Each request gets the next of `attempts`; `wait` lasts until it is aborted. */
-function scripted(dir: string, attempts: Step[][]): Scripted {
+/** Each request gets the next of `attempts`; `wait` lasts until it is aborted. `through`: what is before the script. */
+function scripted(dir: string, attempts: Step[][], through = (route: Route): Route => route): Scripted {
   const requests: GenerateRequest[] = [];
   const failures: unknown[] = [];
   const onFailure = (error: unknown): void => void failures.push(error);
@@ -58,20 +60,20 @@ function scripted(dir: string, attempts: Step[][]): Scripted {
     store,
     tracer: NO_TRACES,
     onFailure,
-    async *route(request, { signal }) {
+    route: through(async function* (request, { signal }) {
       requests.push(request);
       for (const step of attempts.shift() ?? [new SvcError('INTERNAL', 'one request too many')]) {
         if (step instanceof SvcError) throw step;
         if (step !== 'wait') yield step;
         else await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
       }
-    },
+    }),
   });
   return { responses, store, requests, failures };
 }
 
-async function answered({ responses, store }: Scripted): Promise<{ status: string; text: string }> {
-  const run = await responses.start(ASKED);
+async function answered({ responses, store }: Scripted, asked: object = {}): Promise<{ status: string; text: string }> {
+  const run = await responses.start({ ...ASKED, ...asked });
   await run.finished;
   return await stored({ store });
 }
@@ -106,6 +108,29 @@ test('a local answer that is cut off goes on with its tokens, at the same model'
     ],
   );
   assert.is(new Set(world.requests.map(({ continuation }) => continuation?.seed)).size, 1);
+});
+
+test('the key of a policy goes on at the model that it chose, within its quota', async ({ dir }) => {
+  const attempts = [
+    [start('local'), text('one ', 1), crash],
+    [start('local'), text('one two', 1, 2), finish],
+  ];
+  const limits = { models: ['fast'], tokens_per_day: 9 };
+  const quotas: unknown[] = [];
+  const world = scripted(dir, attempts, (script) => {
+    const router = new Router(new Map([['local', new ScriptedBackend(script as Script)]]), {
+      policies: () => ({ fast: { candidates: ['local/m'], fallback_on: [] } }),
+      find: () => Promise.resolve({ id: 'm', aliases: [] }),
+      admitCaller: ({ name, limits: { tokens_per_day } = {} }) =>
+        Promise.resolve(void quotas.push([name, tokens_per_day])),
+    });
+    return router.route.bind(router);
+  });
+  const caller = { kind: 'key', name: 'app', address: null, scope: 'local', limits } as const;
+  const asked = { caller, body: { ...ASKED.body, model: 'fast' } };
+  assert.equal(await answered(world, asked), { status: 'completed', text: 'one two' });
+  const quota = ['app', limits.tokens_per_day];
+  assert.equal(quotas, [quota, quota]);
 });
 
 test('an answer of a provider is asked for again only if none of it was told', async ({ script }) => {

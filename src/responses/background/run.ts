@@ -159,12 +159,18 @@ export class BackgroundRun {
   /** Resolves at the end of the answer. Rejects with what has cut it off. */
   async #attempt(): Promise<void> {
     this.#ending.signal.throwIfAborted();
-    const { items, caller, id } = this.#asked;
+    const { items, id } = this.#asked;
     const { call } = this.#transcript;
     const { messages, places } = toConversation(call.instructions, items);
     const remainder = new Remainder(this.#told);
     const { route, span } = this.#options;
-    const context = { traceId: id, span, caller, signal: this.#ending.signal, arrivedAt: performance.now() };
+    const context = {
+      traceId: id,
+      span,
+      caller: this.#caller,
+      signal: this.#ending.signal,
+      arrivedAt: performance.now(),
+    };
     try {
       for await (const event of route(this.#request(messages), context)) {
         if (event.type === 'start') this.#checkModel(event);
@@ -183,6 +189,17 @@ export class BackgroundRun {
     // A policy must not choose again.
     const same = start?.provider === 'local' ? { model: start.model, route: 'local' } : {};
     return { ...this.#transcript.call.request, messages, continuation: { seed, tokens }, ...same };
+  }
+
+  /**
+   * Caller of the next attempt. An answer that has begun is asked for by its model, which the key's list may lack: the
+   * first attempt may have been admitted by the name of a policy. Quotas still hold.
+   */
+  get #caller(): Caller {
+    const { caller } = this.#asked;
+    if (caller.limits === undefined || this.#start?.provider !== 'local') return caller;
+    const { models: _, ...quota } = caller.limits;
+    return { ...caller, limits: quota };
   }
 
   /** Decides whether a further attempt follows. Rejects if the journal fails. */
