@@ -71,6 +71,11 @@ export class ResponseStore {
     return this.#options.enabled;
   }
 
+  /** Maximum bytes of one response. */
+  get mostBytes(): number {
+    return Math.min(RESPONSE_BYTES, this.#options.mostBytes);
+  }
+
   /** Finds the files of earlier daemons, and deletes those that must go. Rejects with CANNOT_WRITE. */
   async open(): Promise<void> {
     this.#opened ??= this.#open().catch((error: unknown) => {
@@ -84,18 +89,17 @@ export class ResponseStore {
     clearInterval(this.#timer);
   }
 
-  /** Resolves with false if the response is too large to be stored. Rejects with CANNOT_WRITE. */
+  /** Resolves with false if the response, with its journal, is too large to be stored. Rejects with CANNOT_WRITE. */
   async put(record: StoredResponse): Promise<boolean> {
-    const { mostBytes } = this.#options;
     const text = JSON.stringify(record);
     const bytes = Buffer.byteLength(text);
-    if (!this.enabled || bytes > Math.min(RESPONSE_BYTES, mostBytes)) return false;
-    await this.open();
     const { id } = record.response;
+    const all = bytes + (await sizeOf(this.journalOf(id)).catch(refuse));
+    if (!this.enabled || bytes > this.mostBytes || all > this.#options.mostBytes) return false;
+    await this.open();
     await makeDirectory(this.#options.dir).catch(refuse);
     await writeFileAtomic(this.#fileOf(id), text, { mode: 0o600, fsync: false }).catch(refuse);
     this.#forget(id);
-    const all = bytes + (await sizeOf(this.journalOf(id)).catch(refuse));
     this.#remember(id, { bytes: all, storedAt: record.stored_at });
     await this.#tidy().catch(refuse);
     return true;
@@ -122,7 +126,7 @@ export class ResponseStore {
     return names.flatMap((name) => FILE.exec(name)?.[1] ?? []).filter((id) => !this.#entries.has(id));
   }
 
-  /** Deletes the journal of a response that cannot be stored. Rejects with CANNOT_WRITE. */
+  /** Deletes the journal of a response that cannot be stored with it. Rejects with CANNOT_WRITE. */
   async dropJournal(id: string): Promise<void> {
     await rm(this.journalOf(id), { force: true }).catch(refuse);
   }

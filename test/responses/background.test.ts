@@ -51,11 +51,15 @@ test.before.each((context) => {
 test.after.each(({ dir }) => rmSync(join(dir, '..'), { recursive: true, force: true }));
 
 /** Each request gets the next of `attempts`; `wait` lasts until it is aborted. `through`: what is before the script. */
-function scripted(dir: string, attempts: Step[][], through = (route: Route): Route => route): Scripted {
+function scripted(
+  dir: string,
+  attempts: Step[][],
+  { through = (route: Route): Route => route, mostBytes = 1e9 } = {},
+): Scripted {
   const requests: GenerateRequest[] = [];
   const failures: unknown[] = [];
   const onFailure = (error: unknown): void => void failures.push(error);
-  const store = new ResponseStore({ dir, enabled: true, keepMs: 1e9, mostBytes: 1e9, onFailure });
+  const store = new ResponseStore({ dir, enabled: true, keepMs: 1e9, mostBytes, onFailure });
   const responses = new BackgroundResponses({
     store,
     tracer: NO_TRACES,
@@ -117,7 +121,7 @@ test('the key of a policy goes on at the model that it chose, within its quota',
   ];
   const limits = { models: ['fast'], tokens_per_day: 9 };
   const quotas: unknown[] = [];
-  const world = scripted(dir, attempts, (script) => {
+  const through = (script: Route): Route => {
     const router = new Router(new Map([['local', new ScriptedBackend(script as Script)]]), {
       policies: () => ({ fast: { candidates: ['local/m'], fallback_on: [] } }),
       find: () => Promise.resolve({ id: 'm', aliases: [] }),
@@ -125,7 +129,8 @@ test('the key of a policy goes on at the model that it chose, within its quota',
         Promise.resolve(void quotas.push([name, tokens_per_day])),
     });
     return router.route.bind(router);
-  });
+  };
+  const world = scripted(dir, attempts, { through });
   const caller = { kind: 'key', name: 'app', address: null, scope: 'local', limits } as const;
   const asked = { caller, body: { ...ASKED.body, model: 'fast' } };
   assert.equal(await answered(world, asked), { status: 'completed', text: 'one two' });
@@ -253,6 +258,35 @@ test('one that ended just before its daemon did is stored by the next', async ({
   )?.finished;
   assert.equal(await stored(after), { status: 'completed', text: 'all' });
   assert.equal([after.requests, after.failures], [[], []]);
+});
+
+test('one that does not fit into the store with its events is stored without them', async ({ dir }) => {
+  const world = scripted(dir, [[start('local'), text('a'.repeat(10_000), 1), finish]], { mostBytes: 20_000 });
+  assert.equal(await answered(world), { status: 'completed', text: 'a'.repeat(10_000) });
+  assert.is(await world.responses.events(ID, 'control'), null);
+});
+
+test('one that does not fit into the store at all can be read as failed', async ({ dir }) => {
+  const world = scripted(dir, [[start('local'), text('a'.repeat(10_000), 1), finish]], { mostBytes: 5000 });
+  assert.equal(await answered(world), { status: 'failed', text: '' });
+  const { response, has_items } = (await world.store.find(ID, 'control'))!;
+  assert.match(JSON.stringify(response['error']), /too large to be stored/);
+  assert.is(has_items, false);
+  assert.equal([await world.store.unfinished(), world.failures], [[], []]);
+});
+
+test('one that can never be stored is refused', async ({ dir }) => {
+  const item = { type: 'message', role: 'user', content: 'a'.repeat(10_000) } as const;
+  for (const [mostBytes, items] of [
+    [0, ASKED.items],
+    [10_000, [{ item, place: 'input' }]],
+  ] as const) {
+    const world = scripted(dir, [], { mostBytes });
+    let error: unknown;
+    await world.responses.start({ ...ASKED, items }).catch((thrown: unknown) => (error = thrown));
+    assert.is((error as SvcError).code, 'REQUEST_TOO_LARGE');
+    assert.equal([await world.store.unfinished(), world.requests], [[], []]);
+  }
 });
 
 test('a file that is no journal is removed', async ({ script, dir }) => {

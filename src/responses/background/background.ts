@@ -11,6 +11,7 @@ import { makeDirectory } from '../../files/make-directory.ts';
 import { errorOfFiles } from '../../files/svc-error.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { isResponseId } from '../../protocol/openai/responses/items.ts';
+import { codeOf, type StoredResponse } from '../../protocol/openai/responses/response.ts';
 import type { Tracer } from '../../protocol/traces/span.ts';
 import type { ResponseStore } from '../response-store.ts';
 import { Journal, readJournal, type Asked, type Story } from './journal.ts';
@@ -53,16 +54,17 @@ export class BackgroundResponses {
     await Promise.all([...this.#runs.values()].map((run) => run.leave()));
   }
 
-  /** Starts a response. Rejects with BUSY, NOT_READY, CANNOT_WRITE. */
+  /** Starts a response. Rejects with BUSY, NOT_READY, REQUEST_TOO_LARGE, CANNOT_WRITE. */
   async start(asked: Omit<Asked, 'at' | 'seed'>): Promise<BackgroundRun> {
     await this.open();
     if (this.#isClosed) throw new SvcError('NOT_READY', 'svc is stopping');
     this.#checkRoom();
     const { store } = this.#options;
+    const whole: Asked = { ...asked, at: Date.now(), seed: randomInt(2 ** 32) };
+    this.#checkSize(whole);
     await makeDirectory(path.dirname(store.journalOf(asked.id))).catch((error: unknown) => {
       throw errorOfFiles(error);
     });
-    const whole: Asked = { ...asked, at: Date.now(), seed: randomInt(2 ** 32) };
     const journal = await Journal.create(store.journalOf(asked.id), whole);
     return this.#run({ asked: whole, entries: [] }, journal);
   }
@@ -84,6 +86,28 @@ export class BackgroundResponses {
       throw errorOfFiles(error);
     });
     return story?.asked.owner === owner ? Transcript.of(story).events : null;
+  }
+
+  /** Stores what fits: all, or the response without its events, or only how it ended. Rejects with CANNOT_WRITE. */
+  async #keep(record: StoredResponse): Promise<void> {
+    const { store } = this.#options;
+    if (await store.put(record)) return;
+    await store.dropJournal(record.response.id);
+    if (await store.put(record)) return;
+    await store.put(withoutItems(record));
+  }
+
+  /** Throws REQUEST_TOO_LARGE if not even the conversation can be stored. */
+  #checkSize(asked: Asked): void {
+    const { mostBytes } = this.#options.store;
+    if (Buffer.byteLength(JSON.stringify(new Transcript(asked).record)) <= mostBytes) return;
+    throw new SvcError(
+      'REQUEST_TOO_LARGE',
+      `a background response is stored, with at most ${String(mostBytes)} bytes`,
+      {
+        hint: 'shorten the conversation, raise responses.disk_bytes, or ask without background',
+      },
+    );
   }
 
   #checkRoom(): void {
@@ -121,21 +145,32 @@ export class BackgroundResponses {
   }
 
   #run(story: Story, journal: Journal): BackgroundRun {
-    const { store, route, tracer, onFailure } = this.#options;
+    const { route, tracer, onFailure } = this.#options;
     const run = new BackgroundRun(story, {
       journal,
       route,
       span: beginSpan(tracer, story),
-      keep: async (record) => {
-        const isKept = await store.put(record).catch((error: unknown) => {
-          onFailure(error);
-          return true;
-        });
-        if (!isKept) await store.dropJournal(record.response.id);
-      },
+      keep: (record) => this.#keep(record).catch(onFailure),
     });
     this.#runs.set(run.id, run);
     void run.finished.then(() => this.#runs.delete(run.id));
     return run;
   }
+}
+
+/** The response as far as it is read to learn how it ended; an answer that cannot be read is a failure. */
+function withoutItems({ response, ...record }: StoredResponse): StoredResponse {
+  const error = new SvcError('REQUEST_TOO_LARGE', 'the response is too large to be stored');
+  const isAnswered = response.status === 'completed' || response.status === 'incomplete';
+  const end = {
+    status: 'failed',
+    error: { code: codeOf(error), message: error.message },
+    incomplete_details: null,
+  } as const;
+  return {
+    ...record,
+    response: { ...response, ...(isAnswered ? { ...end, completed_at: null } : {}), output: [] },
+    input: [],
+    has_items: false,
+  };
 }

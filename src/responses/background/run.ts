@@ -9,7 +9,6 @@ import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent, StartEvent } from '../../protocol/generate.ts';
 import { toConversation } from '../../protocol/openai/responses/input.ts';
-import { storedItems } from '../../protocol/openai/responses/items.ts';
 import { inTheirWords } from '../../protocol/openai/responses/request.ts';
 import type { ResponseRecord, StoredResponse } from '../../protocol/openai/responses/response.ts';
 import type { Span } from '../../protocol/traces/span.ts';
@@ -294,12 +293,7 @@ export class BackgroundRun {
   }
 
   async #keep(): Promise<void> {
-    const { id, owner, items } = this.#asked;
-    const input = storedItems(
-      id,
-      items.map(({ item }) => item),
-    );
-    await this.#options.keep({ owner, stored_at: Date.now(), response: this.response, input });
+    await this.#options.keep(this.#transcript.record);
   }
 
   /** Resolves when there may be new events. Rejects when the reader goes away. */

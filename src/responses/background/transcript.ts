@@ -1,14 +1,15 @@
 /** A background response as its client sees it: the events of its stream so far, and the response itself. */
 import { SvcError } from '../../protocol/errors.ts';
 import { Answer, type ResponseEvent } from '../../protocol/openai/responses/answer.ts';
+import { storedItems } from '../../protocol/openai/responses/items.ts';
 import { parseResponses, type ResponsesCall } from '../../protocol/openai/responses/request.ts';
-import type { ResponseRecord } from '../../protocol/openai/responses/response.ts';
+import type { ResponseRecord, StoredResponse } from '../../protocol/openai/responses/response.ts';
 import { sseEvent } from '../../protocol/streams/sse.ts';
 import { isLast, type Asked, type Entry, type Story } from './journal.ts';
 
 export class Transcript {
   readonly call: ResponsesCall;
-  readonly #id: string;
+  readonly #asked: Asked;
   readonly #answer: Answer;
   /** Encoded; the index is the `sequence_number`. */
   readonly #events: string[] = [];
@@ -16,9 +17,10 @@ export class Transcript {
   #ended = false;
 
   /** Throws INVALID_REQUEST if the body is not one of this version. */
-  constructor({ id, at, body }: Asked) {
+  constructor(asked: Asked) {
+    const { id, at, body } = asked;
     this.call = parseResponses(body);
-    this.#id = id;
+    this.#asked = asked;
     this.#now = at;
     this.#answer = new Answer({ id, call: this.call, store: true, background: true, now: () => this.#now });
   }
@@ -42,6 +44,16 @@ export class Transcript {
     return this.#answer.response;
   }
 
+  /** The response so far, as it would be stored. */
+  get record(): StoredResponse {
+    const { id, owner, items } = this.#asked;
+    const input = storedItems(
+      id,
+      items.map(({ item }) => item),
+    );
+    return { owner, stored_at: Date.now(), response: this.response, input };
+  }
+
   add(entry: Entry): void {
     this.#now = entry.at;
     for (const event of this.#eventsOf(entry)) this.#events.push(sseEvent(event.type, event));
@@ -49,7 +61,7 @@ export class Transcript {
   }
 
   #eventsOf(entry: Entry): readonly ResponseEvent[] {
-    if ('error' in entry) return this.#answer.fail(SvcError.fromRecord(entry.error), this.#id);
+    if ('error' in entry) return this.#answer.fail(SvcError.fromRecord(entry.error), this.#asked.id);
     if ('cancelled' in entry) return this.#answer.cancel();
     if ('taken_up' in entry) return [];
     const events = this.#answer.take(entry.event);

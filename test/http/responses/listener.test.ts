@@ -115,6 +115,23 @@ test('only the key that made a response has it', async () => {
   assert.is((await client.responses.retrieve(id)).id, id);
 });
 
+test('a response that was stored without its items can be read and deleted, not continued', async () => {
+  const { id } = await client.responses.create(ASK);
+  const { responses } = listener.services;
+  const { response, ...whole } = (await responses.find(id, 'address:127.0.0.1'))!;
+  const ended = { ...response, background: true, status: 'failed', output: [] } as const;
+  await responses.put({ ...whole, response: ended, input: [], has_items: false });
+  assert.is((await client.responses.retrieve(id)).status, 'failed');
+  assert.match((await failure(client.responses.inputItems.list(id))).message, /^404 .* too large to be stored/);
+  assert.match(
+    (await failure(client.responses.retrieve(id, { stream: true }))).message,
+    /^404 .* too large to be stored/,
+  );
+  const continued = await failure(client.responses.create({ ...ASK, previous_response_id: id }));
+  assert.equal([continued.status, continued.param], [400, 'previous_response_id']);
+  await client.responses.delete(id);
+});
+
 test('store: false stores nothing', async () => {
   const before = readdirSync(listener.responsesDir).length;
   const response = await client.responses.create({ ...ASK, store: false });

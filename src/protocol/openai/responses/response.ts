@@ -47,6 +47,8 @@ export interface StoredResponse {
   readonly response: ResponseRecord;
   /** All items that the answer was made from, those of previous responses included. */
   readonly input: readonly ContentItem[];
+  /** False: they were too large to be stored, as was the output; the response cannot be continued. Absent: true. */
+  readonly has_items?: false;
 }
 
 /** Beyond OpenAI's fields it has those that chat completions have. */

@@ -75,7 +75,8 @@ class StoredItems {
     if (!this.#exchange.body.add(responses.bytesOf(id))) {
       throw new SvcError('BUSY', 'too many large requests at once');
     }
-    const found = await responses.find(id, this.#owner);
+    const stored = await responses.find(id, this.#owner);
+    const found = stored?.has_items === false ? null : stored;
     this.#read.set(id, found);
     return found;
   }

@@ -12,7 +12,12 @@ import { streamResponse } from './background.ts';
 export async function showResponse(exchange: Exchange): Promise<void> {
   if (parseStreamQuery(exchange.query).stream) {
     if (await streamResponse(exchange)) return;
-    await storedOf(exchange);
+    const { response } = await storedOf(exchange);
+    if (response['background'] === true) {
+      throw new SvcError('NOT_FOUND', 'the events of this response were too large to be stored', {
+        hint: 'ask without stream for what is stored of it',
+      });
+    }
     throw invalid('stream', 'is only for responses that were created with background: true');
   }
   const run = await runningOf(exchange);
@@ -29,7 +34,8 @@ export async function deleteResponse(exchange: Exchange): Promise<void> {
 
 export async function listInputItems(exchange: Exchange): Promise<void> {
   const query = parseItemsQuery(exchange.query);
-  const { input } = await storedOf(exchange);
+  const { input, has_items } = await storedOf(exchange);
+  if (has_items === false) throw new SvcError('NOT_FOUND', 'the items of this response were too large to be stored');
   exchange.reply.json(200, toItemList(input, query));
 }
 
