@@ -36,6 +36,8 @@ export class BackgroundResponses {
   readonly #options: BackgroundOptions;
   readonly #runs = new Map<string, BackgroundRun>();
   #opened: Promise<void> | null = null;
+  /** Settles when no response is being started. */
+  #starting: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
   constructor(options: BackgroundOptions) {
@@ -51,12 +53,20 @@ export class BackgroundResponses {
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#opened;
+    await this.#starting;
     await Promise.all([...this.#runs.values()].map((run) => run.leave()));
   }
 
   /** Starts a response. Rejects with BUSY, NOT_READY, REQUEST_TOO_LARGE, CANNOT_WRITE. */
   async start(asked: Omit<Asked, 'at' | 'seed'>): Promise<BackgroundRun> {
     await this.open();
+    // One after the other: each counts those before it.
+    const started = this.#starting.then(() => this.#start(asked));
+    this.#starting = started.catch(() => undefined);
+    return await started;
+  }
+
+  async #start(asked: Omit<Asked, 'at' | 'seed'>): Promise<BackgroundRun> {
     if (this.#isClosed) throw new SvcError('NOT_READY', 'svc is stopping');
     this.#checkRoom();
     const { store } = this.#options;
