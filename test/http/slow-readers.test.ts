@@ -43,6 +43,32 @@ test('a client that never reads holds bounded memory, then is cut off', async ()
   );
 });
 
+test('many choices that wait for a slow reader cause no warning', async () => {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', onWarning);
+  await withListener(
+    {
+      script: async function* () {
+        yield START;
+        for (let n = 0; n < 4; n += 1) yield text('x'.repeat(MIB));
+        yield FINISH;
+      },
+    },
+    async (listener) => {
+      const socket = await dial(listener.port);
+      socket.pause();
+      socket.write(post(JSON.stringify({ messages: MESSAGES, stream: true, n: 16 })));
+      await waitFor('all choices', () => listener.router.active === 16);
+      socket.resume();
+      await waitFor('their ends', () => listener.router.active === 0);
+      socket.destroy();
+    },
+  );
+  process.off('warning', onWarning);
+  assert.equal(warnings, []);
+});
+
 test('an unread whole answer does not keep a generation alive', async () => {
   await withListener({}, async (listener) => {
     const sockets = await Promise.all(Array.from({ length: 10 }, () => dial(listener.port)));

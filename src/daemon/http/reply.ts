@@ -43,6 +43,8 @@ export class Reply {
   readonly #signal: AbortSignal;
   #stream: StreamFormat | null = null;
   #heartbeat: NodeJS.Timeout | null = null;
+  /** Shared by all who wait: the choices of an answer write to one stream. */
+  #draining: Promise<void> | null = null;
 
   /** `signal`: aborted when the client goes away. */
   constructor(id: string, family: ApiFamily, res: ServerResponse, limits: ReplyLimits, signal: AbortSignal) {
@@ -202,7 +204,12 @@ export class Reply {
   }
 
   async #drained(): Promise<void> {
-    await drained(this.#res, this.#signal, this.#limits.stallMs, () => isItsTurn(this.#res));
+    this.#draining ??= drained(this.#res, this.#signal, this.#limits.stallMs, () => isItsTurn(this.#res)).finally(
+      () => {
+        this.#draining = null;
+      },
+    );
+    await this.#draining;
   }
 }
 
