@@ -186,7 +186,7 @@ test('tools, their calls, and images', () => {
     tools: [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }],
     tool_choice: { type: 'function', function: { name: 'weather' } },
     parallel_tool_calls: false,
-    reasoning_effort: 'low',
+    reasoning_effort: 'max',
   });
   assert.equal(request.messages, [
     {
@@ -208,7 +208,7 @@ test('tools, their calls, and images', () => {
   assert.equal(request.tools, [{ name: 'weather', parameters: { type: 'object' } }]);
   assert.equal(request.tool_choice, { name: 'weather' });
   assert.is(request.parallel_tool_calls, false);
-  assert.is(request.reasoning_effort, 'low');
+  assert.is(request.reasoning_effort, 'xhigh');
 });
 
 test('unsupported parameters are refused by name', () => {

@@ -7,7 +7,14 @@
  * and LM Studio, -1 means "no limit" for the token limits and "random" for the seed.
  */
 import * as v from 'valibot';
-import { asksForCall, GenerateRequestSchema, LIMITS, ToolSchema, type GenerateRequest } from '../generate.ts';
+import {
+  asksForCall,
+  GenerateRequestSchema,
+  LIMITS,
+  REASONING_EFFORTS,
+  ToolSchema,
+  type GenerateRequest,
+} from '../generate.ts';
 import { given } from '../given.ts';
 import { formatOf, type OpenAiFormat } from './response-format.ts';
 import { toMessage } from './messages.ts';
@@ -27,11 +34,7 @@ export interface ChatCompletionCall {
 
 const { max_tokens, parallel_tool_calls, logprobs } = GenerateRequestSchema.entries;
 /** The fields that have our name and meaning, besides those of SHARED_FIELDS. */
-const SameSchema = v.pick(GenerateRequestSchema, [
-  'reasoning_effort',
-  'reasoning_budget_tokens',
-  'chat_template_kwargs',
-]);
+const SameSchema = v.pick(GenerateRequestSchema, ['reasoning_budget_tokens', 'chat_template_kwargs']);
 const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.object({ type: v.literal('function'), function: v.object(entries) });
 
@@ -56,6 +59,8 @@ export const ChatCompletionSchema = v.object({
     v.union([v.picklist(['auto', 'none', 'required']), tool({ name: ToolSchema.entries.name })]),
   ),
   parallel_tool_calls,
+  /** `max` is `xhigh` here: no limit. */
+  reasoning_effort: v.exactOptional(v.picklist([...REASONING_EFFORTS, 'max'])),
   logprobs: v.exactOptional(v.boolean(), false),
   top_logprobs: logprobs,
 });
@@ -77,6 +82,7 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
       ...given({
         max_tokens: call.max_completion_tokens ?? call.max_tokens,
         format: format?.format,
+        reasoning_effort: call.reasoning_effort === 'max' ? ('xhigh' as const) : call.reasoning_effort,
         logprobs: call.logprobs ? (call.top_logprobs ?? 0) : undefined,
       }),
     },
