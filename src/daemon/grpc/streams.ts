@@ -19,6 +19,7 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Stream,
 } from 'node:http2';
+import { LONGEST_TIMER_MS } from '../../protocol/limits.ts';
 import type { Containment } from '../contain.ts';
 
 const MIB = 1024 * 1024;
@@ -26,9 +27,7 @@ const MIB = 1024 * 1024;
 const CHECKS_PER_STALL = 4;
 /** By then nearly all requests have arrived, and nearly all clients have sent something. */
 const ARRIVING_MS = 1000;
-/** Longest time of a timer of Node, 24.8 days. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
-/** The units of grpc-timeout that can exceed it: gRPC allows eight digits. */
+/** The units of grpc-timeout that can exceed a timer: gRPC allows eight digits. */
 const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000 };
 
 export interface StreamLimits {
@@ -166,7 +165,7 @@ export class Streams {
 
 function dropLongDeadline(headers: IncomingHttpHeaders): void {
   const [, digits, unit = ''] = /(\d{1,8})\s*([HMSmun])/.exec(String(headers['grpc-timeout'])) ?? [];
-  if (Number(digits) * (UNIT_MS[unit] ?? 0) > MAX_TIMER_MS) delete headers['grpc-timeout'];
+  if (Number(digits) * (UNIT_MS[unit] ?? 0) > LONGEST_TIMER_MS) delete headers['grpc-timeout'];
 }
 
 /** Closes a stream after its answer, even if the client has not ended its side. */
