@@ -101,11 +101,26 @@ it('a context whose requests were cancelled does not count for a later load', fa
   assert.not(log.some(({ fields }) => fields['code'] === 'OUT_OF_MEMORY'));
 });
 
+it('a longer context is loaded also when the first that asked for it has left', false, async ({ backend }) => {
+  const running = await endless(backend);
+  const leaving = new AbortController();
+  // At once, so that the second finds the engine loaded, too.
+  const left = failure(answer(backend, { context_length: 6000 }, leaving.signal));
+  const stays = answer(backend, { context_length: 6000 });
+  await used(backend, 3);
+  leaving.abort(new SvcError('CANCELLED', 'the client has left'));
+  assert.is((await left).code, 'CANCELLED');
+  await running.return(undefined);
+  assert.is(textOf(await stays), 'word ');
+  assert.is(contextNow(backend), 6000);
+});
+
 it('a granted context survives a crash, and gives way when it does not fit any more', true, async (local) => {
-  const { backend, behave } = local;
+  const { backend, behave, starts } = local;
   await answer(backend, { context_length: 20_000 });
   process.kill(backend.pids()[0] as number, 'SIGKILL');
-  await waitFor('the engine to come back', () => contextNow(backend) === 20_000);
+  const isBack = async (): Promise<boolean> => (await starts('a')).length === 2 && contextNow(backend) === 20_000;
+  await waitFor('the engine to come back', isBack);
   await behave('a', { ...MODELS.a, weights: 85 * MB });
   process.kill(backend.pids()[0] as number, 'SIGKILL');
   await waitFor('a shorter context', () => contextNow(backend) === 4096);

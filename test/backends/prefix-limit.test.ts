@@ -8,7 +8,7 @@ import { ask, testWith, textOf } from './local-support.ts';
 
 testWith(
   'a limit that changes during a load reaches its engine',
-  () => makeFakeLocal({ one: { loadMs: 200 } }),
+  () => makeFakeLocal({ one: { loadMs: 2000 } }),
   async ({ backend, starts, log }) => {
     const asked = collect(backend.generate(ask('say 1', 'one'), context()));
     await waitFor('the load', async () => (await starts('one')).length === 1);

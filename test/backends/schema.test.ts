@@ -263,7 +263,7 @@ test('schemas that recurse without end are told apart, or rejected', async () =>
   });
   const oneOf = [{ $ref: '#/$defs/A' }, { $ref: '#/$defs/B' }];
   const apart = { $defs: { A: node({ const: 'a' }, 'A'), B: node({ const: 'b' }, 'B') }, oneOf };
-  assert.match(schemaGrammar(apart, 'schema'), /root/);
+  assert.match(schemaGrammar(apart, 'schema'), 'root');
   const alike = { $defs: { A: node({}, 'A'), B: node({}, 'B') }, oneOf };
   assert.is((await refusal(alike)).param, 'schema.oneOf');
 });

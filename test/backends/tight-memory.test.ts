@@ -1,7 +1,8 @@
-/** Loads on a machine whose free memory shrinks during the dry run, with fake engines. */
+/** Loads that find less memory than they were planned with, or wait for it, with fake engines. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../src/protocol/generate.ts';
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
@@ -65,6 +66,35 @@ it(
     const asked = answer(backend);
     await waitFor('the load', () => isLoaded(backend));
     assert.is(textOf(await asked), 'word ');
+  },
+);
+
+testWith(
+  'a model that is asked for again while its process ends lets another one load first',
+  () =>
+    makeFakeLocal({ large: { weights: 60 * MB, load: 'rest' }, other: { weights: 50 * MB } }, {}, null, {
+      memory_budget_bytes: 100 * MB,
+    }),
+  async ({ backend, starts, behave }) => {
+    const leaving = new AbortController();
+    const left = failure(collect(backend.generate(ask('say 1', 'large'), context(leaving.signal))));
+    await waitFor('the load', async () => (await starts('large')).length === 1);
+    const [pid = 0] = backend.pids();
+    // A stopped process does not end until it is continued or killed.
+    process.kill(pid, 'SIGSTOP');
+    const answered: string[] = [];
+    const asking = (model: string): void => {
+      void collect(backend.generate(ask('say 1', model), context())).then(() => answered.push(model));
+    };
+    asking('other');
+    await waitFor('the other process', () => backend.pids().length === 2);
+    await behave('large', { weights: 60 * MB });
+    leaving.abort(new SvcError('CANCELLED', 'the client has left'));
+    asking('large');
+    assert.is((await left).code, 'CANCELLED');
+    process.kill(pid, 'SIGCONT');
+    await waitFor('both answers', () => answered.length === 2);
+    assert.equal(answered, ['other', 'large']);
   },
 );
 

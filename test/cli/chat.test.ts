@@ -206,23 +206,30 @@ atKeyboard('on a terminal: the signal does what the key Ctrl-C does', async ({ h
   assert.is(await chat.end(), 0);
 });
 
-atKeyboard('on a terminal: Ctrl-Z stops the chat, at the prompt and in an answer; `fg` goes on', async ({ home }) => {
-  const command = [...SVC_COMMAND, 'chat', '-m', LONG, '--temperature', '0'].map((word) => `'${word}'`).join(' ');
-  const shell = new Terminal(['sh', '-mc', `${command}; echo one; fg; echo two; fg; echo "left $?"`], home.env);
-  terminals.push(shell);
-  await shell.shows(/chatting with .*tiny-gemma[^]*>>> $/);
-  shell.type(KEYS.ctrlZ);
-  await shell.shows(/one\n[^]*>>> $/);
-  shell.type(`Count the sheep${KEYS.enter}`);
-  await shell.shows(/sheep\n[^]*\S{3}/);
-  shell.clear();
-  shell.type(KEYS.ctrlZ);
-  await shell.shows(/two\n[^]*\S{3}/);
-  shell.type(KEYS.ctrlC);
-  await shell.shows(/\n>>> $/);
-  shell.type(KEYS.ctrlD);
-  await shell.shows('left 0');
-});
+atKeyboard(
+  'on a terminal: Ctrl-Z stops the chat, at the prompt and in an answer; `fg` goes on',
+  async ({ home, client }) => {
+    const command = [...SVC_COMMAND, 'chat', '-m', LONG, '--temperature', '0'].map((word) => `'${word}'`).join(' ');
+    const shell = new Terminal(['sh', '-mc', `${command}; echo one; fg; echo two; fg; echo "left $?"`], home.env);
+    terminals.push(shell);
+    await shell.shows(/chatting with .*tiny-gemma[^]*>>> $/);
+    shell.type(KEYS.ctrlZ);
+    await shell.shows(/one\n[^]*>>> $/);
+    shell.type(`Count the sheep${KEYS.enter}`);
+    await shell.shows(/sheep\n[^]*\S{3}/);
+    const held = await holdEngines(client);
+    shell.clear();
+    shell.type(KEYS.ctrlZ);
+    await shell.shows(/two\n/);
+    held.release();
+    // After the command line, which the shell prints.
+    await shell.shows(/two\n[^\n]*\n[^]*\S{3}/);
+    shell.type(KEYS.ctrlC);
+    await shell.shows(/\n>>> $/);
+    shell.type(KEYS.ctrlD);
+    await shell.shows('left 0');
+  },
+);
 
 atKeyboard('on a terminal: errors are printed, the chat continues, and /exit leaves', async ({ terminal }) => {
   const chat = terminal(...STEADY);

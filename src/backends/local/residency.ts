@@ -227,9 +227,7 @@ export class Residency {
 
   /** True if another engine is loading with a plan, so that it can be evicted later, or an engine is ending. */
   #mayChange(engine: Supervisor): boolean {
-    return this.#options.pool.engines.some(
-      (other) => other.isEnding || (other !== engine && other.state === 'loading' && other.plan !== null),
-    );
+    return this.#options.pool.engines.some((other) => other.isEnding || (other !== engine && other.isLoadPlanned));
   }
 
   /** The best candidate for eviction; idle ones first. undefined: none now. */

@@ -83,6 +83,7 @@ type State =
       readonly done: Deferred;
       /** Context that was asked for, in tokens; 0: none, or not planned yet. */
       askedContext: number;
+      isPlanned: boolean;
     }
   | { readonly name: 'loaded'; readonly child: EngineChild; readonly info: EngineInfo; readonly since: number }
   | { readonly name: 'failed'; readonly error: SvcError; readonly retryAt: number }
@@ -99,7 +100,7 @@ export class Supervisor {
   #kept = false;
   /** Calls of `ready` that are not settled. */
   readonly #waiting = new Set<{ readonly contextLength: number }>();
-  /** Plan of the newest process; null: no process, or not planned yet. */
+  /** Plan of the newest process that has one; null: none has. */
   #plan: Plan | null = null;
   /** Longest context that was asked for and loaded, in tokens; reloads have it, too. 0: none. */
   #grantedContext = 0;
@@ -191,6 +192,11 @@ export class Supervisor {
     return this.#children.size > (this.child === null ? 0 : 1);
   }
 
+  /** True while the current process loads with a plan. */
+  get isLoadPlanned(): boolean {
+    return this.#state.name === 'loading' && this.#state.isPlanned;
+  }
+
   /** The reason why the engine is not loaded (any more). */
   gone(): SvcError {
     return this.failure ?? new SvcError('ENGINE_CRASHED', `the engine of ${this.model.id} has just exited`);
@@ -227,13 +233,15 @@ export class Supervisor {
     this.#waiting.add(wait);
     try {
       await this.#load(signal, contextLength);
-      if (this.info !== null && this.info.context_length < contextLength) {
+      const short = this.child;
+      // Again if another request asked for it and has left: then it is still the same process.
+      while (this.child === short && (this.info?.context_length ?? contextLength) < contextLength) {
         await this.retire(signal);
         // Even if this request was cancelled while the process ended.
         if (this.#kept && this.#state.name === 'idle') this.#start();
         await this.#load(signal, contextLength);
       }
-      this.#grantedContext = Math.max(this.#grantedContext, contextLength);
+      this.#grantedContext = Math.max(this.#grantedContext, Math.min(contextLength, this.info?.context_length ?? 0));
     } finally {
       this.#waiting.delete(wait);
       if (this.#waiting.size === 0 && !this.#kept && this.#state.name === 'loading') {
@@ -388,6 +396,7 @@ export class Supervisor {
         let options: NativeLoadOptions = {};
         await plan(this, estimate, signal, (chosen) => {
           this.#plan = chosen;
+          if (this.#state.name === 'loading' && this.#state.child === child) this.#state.isPlanned = true;
           ({ options } = chosen);
         });
         // The load time does not include waiting for memory.
@@ -415,14 +424,16 @@ export class Supervisor {
       },
       onEnd: (error) => {
         this.#children.delete(child);
-        if (this.#children.size === 0) this.#plan = null;
+        // A process that waits for its plan has none of its memory yet.
+        const isWaiting = this.state === 'loading' && !this.isLoadPlanned && !this.isEnding;
+        if (this.#children.size === 0 || isWaiting) this.#plan = null;
         this.#options.onChange();
         if (this.child === child) this.#failed(error);
       },
     });
     this.#children.add(child);
     this.#fraction = 0;
-    this.#become({ name: 'loading', child, done, askedContext: 0 });
+    this.#become({ name: 'loading', child, done, askedContext: 0, isPlanned: false });
   }
 
   #failed(error: SvcError): void {

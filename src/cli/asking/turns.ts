@@ -116,7 +116,7 @@ class TerminalLines implements Lines {
     const queued = this.#queue.shift();
     if (queued === undefined && this.#isClosed) return undefined;
     this.#output.isMuted = false;
-    this.#output.write(PASTE_MARKS.on);
+    if (!this.#isClosed) this.#output.write(PASTE_MARKS.on);
     this.#editor.setPrompt(isContinued ? CONTINUED : PROMPT);
     if (queued !== undefined) {
       this.#output.write(`${this.#editor.getPrompt()}${queued}\n`);

@@ -143,7 +143,8 @@ async function ask(question: string, isHidden: boolean): Promise<string | undefi
 export function resumeAfterStop(editor: Interface, redraw?: () => void): void {
   editor.on('SIGCONT', () => {
     editor.resume();
-    redraw?.();
+    // Node turns the terminal's echo off after this event.
+    if (redraw !== undefined) setImmediate(redraw);
   });
 }
 
