@@ -94,10 +94,10 @@ test('no line of text is wider than the terminal, and a wide table loses nothing
 });
 
 test('hostile text is bounded in time and memory', () => {
-  const start = performance.now();
+  const start = process.cpuUsage();
   for (const piece of ['[', '[a](', '*', '`', '|', '~', '_', '> ', '#', 'x', '\n|', '![', '**a', '日'])
     render(piece.repeat(Math.ceil(65_536 / piece.length)), { styles: PLAIN, columns: 80, size: 1000 });
-  assert.ok(performance.now() - start < 60_000);
+  assert.ok(process.cpuUsage(start).user < 60e6);
 });
 
 const ANSWER = ['# Ti', 'tle\n\nSome **bold** te', 'xt.\u001b[2J\u001b]0;owned\u0007\u009b31m\n\n- item\n'];

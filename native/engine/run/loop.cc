@@ -45,7 +45,10 @@ std::unique_ptr<Loop> Loop::Anew(std::unique_ptr<Loop> broken) {
                       .store = broken->admission_.TakeStore()};
   const StepRecord record = broken->costs_.record();
   const EngineStats counts = broken->counts_;
-  const std::optional<GenerationId> asking = broken->growth_.asking();
+  std::optional<GenerationId> asking = broken->growth_.asking();
+  for (const GenerationOutput& output : broken->outbox_.Take()) {
+    if (output.cells) asking.reset();  // its demand was never sent
+  }
   broken.reset();
   decoder->Clear();
   auto loop = std::make_unique<Loop>(std::move(decoder), std::move(options));
@@ -84,6 +87,8 @@ void Loop::SetPaused(GenerationId id, bool paused) {
   Generation* generation = Find(id);
   if (generation == nullptr) return;
   generation->paused = paused;
+  // Until the next plan looks at it: nobody has asked for cells for a paused one.
+  generation->outgrown = false;
   may_plan_ = true;
   admission_.Changed();
 }
@@ -189,7 +194,7 @@ bool Loop::Plan(bool beside_media) {
   if (beside_media) costs_.ShareTargets(costs_.targets().turns + 1);
   StepLimits limits = costs_.Limits(demands, decoder_->max_rows(), yield);
   limits.cells = admission_.AvailableCells();
-  if (beside_media && was_silent()) limits.prompt_rows = 0;
+  if (beside_media && was_silent() && limits.decoding_rows > 0) limits.prompt_rows = 0;
   is_beside_lane_ = !demands.empty();
   if (prefiller_.generation() != nullptr && lane_turns_.MayGoOn(demands, limits, costs_)) {
     step_.planned.push_back(prefiller_.generation()->id);
@@ -201,9 +206,9 @@ bool Loop::Plan(bool beside_media) {
     step_.Add(generation,
               generation.OfOneKind(admission_.RowsToCheckpoint(generation, share.rows)));
   }
-  const bool planned = !step_.rows.empty();
-  may_plan_ = may_plan_ || planned;
-  return planned;
+  // One that gets no rows now may get them when time has passed.
+  may_plan_ = may_plan_ || !demands.empty();
+  return !step_.rows.empty();
 }
 
 // Generations that may take part in the step, which leaves `yield` to some of them. A long prompt

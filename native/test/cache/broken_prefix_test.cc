@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <memory>
+#include <thread>
 
 #include "bench.h"
 #include "engine/cache/prefix_tiers.h"
@@ -62,6 +63,9 @@ TEST(WhatIsBrokenIsNeitherKeptNorSaved) {
       if (was_saved) {
         Bench bench(options, On(folder, can_share));
         EXPECT(run(bench).status.ok());
+        // A closing engine saves for a limited time.
+        const auto end = Clock::now() + test::kPatience;
+        while (folder.Files().empty() && Clock::now() < end) std::this_thread::yield();
         bench.runner.Close();
         EXPECT(!folder.Files().empty());
         broken = true;

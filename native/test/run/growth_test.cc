@@ -126,6 +126,37 @@ TEST(NothingIsComputedWhileAnAnswerWaitsForCellsAndNobodyFitsBesideIt) {
   for (const GenerationId id : {1U, 2U}) bench.ExpectAsAlone(id);
 }
 
+TEST(AnAnswerWhoseReaderIsSlowGoesOnAfterTheGrant) {
+  VirtualBench bench(Growing());
+  bench.Add(Steady(1, Prompt(1, 10), 400));
+  while (bench.Step()) {
+  }
+  bench.loop->SetPaused(1, true);
+  bench.loop->GrantCells(128, "");
+  bench.Add(Steady(2, Prompt(2, 10), 30));
+  while (bench.Step()) {
+  }
+  EXPECT(bench.ends.contains(2));
+  GrantAll(bench);
+  bench.loop->SetPaused(1, false);
+  EXPECT(bench.loop->HasWork());
+  bench.RunToTheEnd();
+  for (const GenerationId id : {1U, 2U}) bench.ExpectAsAlone(id);
+}
+
+TEST(ADemandThatWasNeverSentIsMadeAgain) {
+  FakeOptions options = Growing();
+  VirtualBench bench(options);
+  std::uint32_t demands = 0;
+  bench.on_demand = [&](CellDemand) { ++demands; };
+  bench.Add(Steady(1, Prompt(1, 200), 10));
+  (void)bench.loop->Plan();  // the demand is in the outbox
+  bench.loop = Loop::Anew(std::move(bench.loop));
+  bench.Add(Steady(2, Prompt(2, 300), 10));
+  (void)bench.Step();
+  EXPECT_EQ(demands, 1U);
+}
+
 // The daemon ends an engine that asks twice.
 TEST(ADemandOutlivesTheLoopThatSentIt) {
   VirtualBench bench(Growing());

@@ -65,6 +65,27 @@ TEST(BesideAPictureAStepWithoutTextIsFollowedByOneWithoutPrompts) {
   for (const GenerationId id : {1U, 9U}) bench.ExpectAsAlone(id);
 }
 
+// Short prompts may go before a young answer, whose step without text is to be followed by one
+// without prompts.
+TEST(BesideAPictureShortPromptsAndAYoungAnswerWithoutTextGoOn) {
+  int silent = 0;
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    VirtualBench bench({.cells = 8192, .max_rows = 512, .max_sequences = 64}, /*measured=*/true,
+                       /*part=*/0.1);
+    bench.beside_media = true;
+    bench.Add({.id = 1, .prompt = Prompt(1, 8), .max_tokens = 20, .seed = seed});
+    for (int i = 0; i < 3 && !bench.loop->was_silent(); ++i) (void)bench.Step();
+    if (!bench.loop->was_silent()) continue;
+    ++silent;
+    for (GenerationId id = 2; id < 30; ++id) {
+      bench.Add({.id = id, .prompt = Prompt(static_cast<Token>(id), 30), .max_tokens = 3});
+    }
+    bench.RunToTheEnd();
+    for (GenerationId id = 1; id < 30; ++id) bench.ExpectAsAlone(id);
+  }
+  EXPECT(silent > 0);
+}
+
 // Another program takes a processor: with two threads a step would take 100 times as long.
 class Crowded : public LoopBench {
  public:
