@@ -1,6 +1,8 @@
 /** The page while the daemon is away: it says so, keeps what it shows, and goes on when the daemon is back. */
 import { test as suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
+import { ask } from '../http/ask.ts';
 import { spawnDaemon } from '../support/daemon.ts';
 import { unless } from '../support/skip.ts';
 import { noBrowser, openConsole } from './browser.ts';
@@ -34,6 +36,27 @@ test('a daemon that is killed and started again', async () => {
     again.kill('SIGTERM');
     await again.exit;
     await served.home.remove();
+  }
+  assert.equal(served.problems, []);
+});
+
+test('a daemon that is not ready is shown with the reason, and the views read on', async () => {
+  const served = await openConsole();
+  try {
+    const page = await served.open('#/chat');
+    await page.locator('.status', { hasText: 'ready' }).waitFor();
+    let reads = 0;
+    page.on('request', (request) => (reads += request.url().includes(HTTP_ROUTES.runtimeLogs) ? 1 : 0));
+    await page.getByRole('link', { name: 'Logs', exact: true }).click();
+    await page.locator('.log-row').first().waitFor();
+    await ask({ socketPath: served.daemon.socketPath }, '/control/drain', { body: { drain: true } });
+    await page.locator('.status', { hasText: 'stopping' }).waitFor();
+    await page.getByRole('link', { name: 'Health', exact: true }).click();
+    await page.getByText('the daemon is draining and refuses new requests').waitFor();
+    await page.getByText(`process ${String(served.daemon.pid)}`).waitFor();
+    assert.is(reads, 1);
+  } finally {
+    await served.close();
   }
   assert.equal(served.problems, []);
 });

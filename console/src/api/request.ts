@@ -1,5 +1,6 @@
 /** Requests to the daemon that served this page. */
-import type { ErrorEvent } from '../../../src/protocol/routes.ts';
+import type { HealthRecord } from '../../../src/protocol/records.ts';
+import { HTTP_ROUTES, type ErrorEvent } from '../../../src/protocol/routes.ts';
 import { ApiError, errorOf, isErrorEvent } from './api-error.ts';
 import { key } from '../state/session.ts';
 
@@ -14,6 +15,19 @@ export interface Ask {
 export async function ask<Answer>(path: string, options: Ask = {}): Promise<Answer> {
   const response = await send(path, options);
   return (await response.json()) as Answer;
+}
+
+/** Returns the health record; a daemon that is not ready sends it with status 503. Throws ApiError. */
+export async function askHealth(signal: AbortSignal): Promise<HealthRecord> {
+  const response = await fetchAnswer(HTTP_ROUTES.health, { signal });
+  if (!response.ok) {
+    const record = (await response
+      .clone()
+      .json()
+      .catch(() => null)) as Partial<HealthRecord> | null;
+    if (response.status !== 503 || record?.state === undefined) throw await errorOf(response);
+  }
+  return (await response.json()) as HealthRecord;
 }
 
 /**

@@ -1,9 +1,8 @@
 /** Whether the daemon answers, and its health record, which is read every few seconds while the page is visible. */
 import { computed, signal } from '@preact/signals';
 import type { HealthRecord } from '../../../src/protocol/records.ts';
-import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
 import { ApiError } from '../api/api-error.ts';
-import { ask } from '../api/request.ts';
+import { askHealth } from '../api/request.ts';
 import { key, keyWanted, refuseKey } from './session.ts';
 
 const VISIBLE_MS = 1000;
@@ -39,7 +38,7 @@ export async function check(): Promise<void> {
   const sentKey = key.value;
   try {
     const signal = AbortSignal.any([mine.signal, AbortSignal.timeout(TIMEOUT_MS)]);
-    const record = await ask<HealthRecord>(HTTP_ROUTES.health, { signal });
+    const record = await askHealth(signal);
     if (reading === mine) answered(record);
   } catch (error) {
     if (reading !== mine) return;
