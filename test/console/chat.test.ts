@@ -247,6 +247,10 @@ test('screen readers hear whole sentences, and the end', async () => {
   assert.equal(await heard(), ['First sentence.', 'Second sentence. End of the answer.']);
 });
 
+/** Names of the conversations that are kept. */
+const keptKeys = (tab: Page): Promise<string[]> =>
+  tab.evaluate(() => Object.keys(localStorage).filter((name) => name.startsWith('svc.conversation')));
+
 test('conversations end with the page, unless they are to be kept', async () => {
   gate.open();
   answerInParts('Kept', '.');
@@ -254,7 +258,7 @@ test('conversations end with the page, unless they are to be kept', async () => 
   await answer().getByText('Kept.').waitFor();
   await page.reload();
   await page.getByText('What shall we work on?').waitFor();
-  assert.is(await page.evaluate(() => localStorage.getItem('svc.conversations')), null);
+  assert.equal(await keptKeys(page), []);
 
   await page.getByRole('button', { name: 'Conversations' }).click();
   await page.getByLabel('Keep conversations in this browser').check();
@@ -265,7 +269,55 @@ test('conversations end with the page, unless they are to be kept', async () => 
   await answer().getByText('Kept.').waitFor();
   await page.getByRole('button', { name: 'Conversations' }).click();
   await page.getByRole('button', { name: 'Delete all' }).click();
-  assert.is(await page.evaluate(() => localStorage.getItem('svc.conversations')), null);
+  assert.equal(await keptKeys(page), []);
+});
+
+test('tabs keep their conversations beside each other, and a deleted one is gone in all', async () => {
+  gate.open();
+  const context = await served.browser.newContext();
+  const tab = async (): Promise<Page> => {
+    const opened = await context.newPage();
+    await opened.goto(`${served.url}/#/chat`);
+    await opened.getByText('What shall we work on?').waitFor();
+    return opened;
+  };
+  const [one, other] = [await tab(), await tab()];
+  const titles = one.locator('.history button.grow');
+  for (const each of [one, other]) await each.getByRole('button', { name: 'Conversations' }).click();
+  await one.getByLabel('Keep conversations in this browser').check();
+  await other.getByLabel('Keep conversations in this browser').and(other.locator(':checked')).waitFor();
+  for (const each of [one, other]) await each.getByRole('button', { name: 'Close' }).click();
+
+  for (const [each, text] of [
+    [one, 'Of one'],
+    [other, 'Of the other'],
+  ] as const) {
+    page = each;
+    answerInParts('Kept', '.');
+    await ask(text);
+    await answer().getByText('Kept.').waitFor();
+  }
+  await one.getByRole('button', { name: 'Conversations' }).click();
+  await titles.nth(1).waitFor();
+  assert.equal((await titles.allInnerTexts()).sort(), ['Of one', 'Of the other']);
+  assert.is((await keptKeys(one)).length, 2);
+  await one.getByRole('button', { name: 'Delete Of one' }).click();
+  await one.getByRole('button', { name: 'Close' }).click();
+  // What the other tab keeps next does not bring it back.
+  answerInParts('Again', '.');
+  await ask('More');
+  await answer().getByText('Again.').waitFor();
+  await one.reload();
+  await one.getByText('Again.').waitFor();
+  await one.getByRole('button', { name: 'Conversations' }).click();
+  assert.equal(await titles.allInnerTexts(), ['Of the other']);
+
+  await one.getByLabel('Keep conversations in this browser').uncheck();
+  await other.getByRole('button', { name: 'Conversations' }).click();
+  await other.getByText('They end with this page').waitFor();
+  assert.equal(await keptKeys(other), []);
+  assert.is(await other.locator('.history button.grow').count(), 1, 'it stays until the page is closed');
+  await context.close();
 });
 
 suite.run();

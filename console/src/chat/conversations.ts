@@ -1,6 +1,6 @@
 /**
  * The conversations of this page, and the answers that run. They are in memory; if the user wants so, finished ones are
- * kept in the browser's local storage, without their pictures.
+ * kept in the browser's local storage, without their pictures, and shown in all its tabs.
  */
 import { computed, effect, signal } from '@preact/signals';
 import { isBoolean, stored } from '../state/stored.ts';
@@ -15,19 +15,20 @@ import {
   type Picture,
   type Turn,
 } from './conversation.ts';
-import { readKept, writeKept } from './kept.ts';
+import { forget, forgetAll, keep, newestFirst, readKept, watchKept } from './kept.ts';
 import { SpokenAnswer } from './spoken-answer.ts';
 import { toRequest } from './to-request.ts';
 import { ApiError } from '../api/api-error.ts';
 
 export const isKept = stored('svc.keep', false, isBoolean);
+const found = isKept.value ? readKept() : [];
 /** The newest first; the first is never absent. */
-export const conversations = signal<readonly Conversation[]>(startingWith(isKept.value ? readKept() : []));
+export const conversations = signal<readonly Conversation[]>(startingWith(found));
 const currentId = signal(conversations.value[0]?.id ?? '');
 export const current = computed(() => {
-  const found = conversations.value.find(({ id }) => id === currentId.value) ?? conversations.value[0];
-  if (found === undefined) throw new Error('there is no conversation');
-  return found;
+  const chosen = conversations.value.find(({ id }) => id === currentId.value) ?? conversations.value[0];
+  if (chosen === undefined) throw new Error('there is no conversation');
+  return chosen;
 });
 /** False if the browser did not take the conversations: they were too large. */
 export const isStored = signal(true);
@@ -35,14 +36,27 @@ export const isStored = signal(true);
 /** Controllers of the running answers, by conversation. */
 const running = new Map<string, AbortController>();
 
+/** Conversations as they are in storage, by id. This tab writes only those that it has changed since. */
+const inStorage = new Map(found.map((each) => [each.id, each]));
+
 effect(() => {
-  if (!isKept.value) {
-    writeKept([]);
-    return;
-  }
-  // Not at each token: they are written when the answer has ended.
-  if (conversations.value.some(({ turns }) => isRunning(turns.at(-1)))) return;
-  isStored.value = writeKept(conversations.value);
+  if (isKept.value) return;
+  inStorage.clear();
+  forgetAll();
+});
+effect(() => {
+  if (isKept.value) isStored.value = keepChanged(conversations.value);
+});
+
+watchKept((id, kept) => {
+  // What this tab is about to change wins; without `isKept`, storage is emptied but the pages keep what they show.
+  if (!isKept.value || (kept !== null && running.has(id))) return;
+  // A conversation that comes or goes must not change which one is shown.
+  currentId.value = current.value.id;
+  if (kept === null) inStorage.delete(id);
+  else inStorage.set(id, kept);
+  if (kept === null) remove(id);
+  else conversations.value = [kept, ...conversations.value.filter((each) => each.id !== id)].sort(newestFirst);
 });
 
 export function open(id: string): void {
@@ -66,6 +80,7 @@ export function remove(id: string): void {
 export function removeAll(): void {
   for (const { id } of conversations.value) stop(id);
   conversations.value = startingWith([]);
+  forgetAll();
 }
 
 /** `change`: model or options. */
@@ -186,6 +201,25 @@ function replaceTurn(id: string, turn: Turn): void {
 
 function update(id: string, change: (conversation: Conversation) => Conversation): void {
   conversations.value = conversations.value.map((each) => (each.id === id ? change(each) : each));
+}
+
+/** Returns false if the browser did not take all. */
+function keepChanged(all: readonly Conversation[]): boolean {
+  const ids = new Set(all.map(({ id }) => id));
+  for (const id of inStorage.keys()) {
+    if (ids.has(id)) continue;
+    inStorage.delete(id);
+    forget(id);
+  }
+  let areTaken = true;
+  for (const each of all) {
+    // Not at each token: it is written when the answer has ended.
+    const isDue = each.turns.length > 0 && !isRunning(each.turns.at(-1)) && inStorage.get(each.id) !== each;
+    if (!isDue) continue;
+    if (keep(each)) inStorage.set(each.id, each);
+    else areTaken = false;
+  }
+  return areTaken;
 }
 
 function startingWith(kept: readonly Conversation[]): readonly Conversation[] {

@@ -1,29 +1,62 @@
-/** Conversations in local storage. */
+/** Conversations in local storage, an item each, so that tabs do not overwrite each other's. */
 import { isRunning, DEFAULT_OPTIONS, type Conversation, type Turn } from './conversation.ts';
 
-const STORED = 'svc.conversations';
+const PREFIX = 'svc.conversation.';
 
-/** Those that an earlier page has left; none if they cannot be read. */
+/** Those that other pages have left, the newest first; none if they cannot be read. */
 export function readKept(): Conversation[] {
+  return keptNames()
+    .map((name) => parsed(localStorage.getItem(name)))
+    .filter((each) => each !== null)
+    .sort(newestFirst);
+}
+
+/** Keeps a conversation, without pictures. Returns false if the browser does not take it. */
+export function keep(conversation: Conversation): boolean {
+  const kept = { ...conversation, turns: conversation.turns.map(withoutPictures) };
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(STORED) ?? '[]');
-    return Array.isArray(kept) ? kept.filter(isConversation).map(completed) : [];
+    localStorage.setItem(PREFIX + conversation.id, JSON.stringify(kept));
+    return true;
   } catch {
+    return false;
+  }
+}
+
+export function forget(id: string): void {
+  localStorage.removeItem(PREFIX + id);
+}
+
+export function forgetAll(): void {
+  for (const name of keptNames()) localStorage.removeItem(name);
+}
+
+/** Calls `onChange` when another tab has kept a conversation, or deleted it (null). */
+export function watchKept(onChange: (id: string, kept: Conversation | null) => void): void {
+  addEventListener('storage', ({ key, newValue }) => {
+    if (key?.startsWith(PREFIX) === true) onChange(key.slice(PREFIX.length), parsed(newValue));
+  });
+}
+
+export function newestFirst(one: Conversation, other: Conversation): number {
+  return one.startedAt < other.startedAt ? 1 : one.startedAt > other.startedAt ? -1 : 0;
+}
+
+function keptNames(): string[] {
+  try {
+    return Object.keys(localStorage).filter((name) => name.startsWith(PREFIX));
+  } catch {
+    // The browser forbids it.
     return [];
   }
 }
 
-/** Keeps those with turns, without pictures. Returns false if the browser does not take them. */
-export function writeKept(conversations: readonly Conversation[]): boolean {
-  const kept = conversations
-    .filter(({ turns }) => turns.length > 0)
-    .map((each) => ({ ...each, turns: each.turns.map(withoutPictures) }));
+/** null: it is absent or cannot be read. */
+function parsed(text: string | null): Conversation | null {
   try {
-    if (kept.length === 0) localStorage.removeItem(STORED);
-    else localStorage.setItem(STORED, JSON.stringify(kept));
-    return true;
+    const kept: unknown = JSON.parse(text ?? 'null');
+    return isConversation(kept) ? completed(kept) : null;
   } catch {
-    return false;
+    return null;
   }
 }
 

@@ -1,7 +1,10 @@
 /** Choices that this browser keeps. */
 import { effect, signal, type Signal } from '@preact/signals';
 
-/** A signal that is kept in local storage under `name`; `isValid` judges what an older page has left there. */
+/**
+ * A signal that is kept in local storage under `name`, and follows the other tabs; `isValid` judges what an older page has
+ * left there.
+ */
 export function stored<Value>(
   name: string,
   initial: Value,
@@ -15,6 +18,9 @@ export function stored<Value>(
     } catch {
       // Full, or forbidden by the browser: the choice then lasts as long as the page.
     }
+  });
+  addEventListener('storage', ({ key }) => {
+    if (key === name) state.value = read(name, initial, isValid);
   });
   return state;
 }
