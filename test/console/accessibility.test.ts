@@ -64,6 +64,24 @@ test('axe finds nothing in the dialogs', async () => {
   assert.equal(found, []);
 });
 
+test('the focus returns to what has opened a dialog, however it is closed', async () => {
+  const page = await served.open();
+  const opener = page.getByRole('button', { name: 'Conversations' });
+  const closings = [
+    () => page.keyboard.press('Escape'),
+    () => page.getByRole('button', { name: 'Close' }).click(),
+    () => page.locator('.history button').first().click(),
+  ];
+  for (const close of closings) {
+    await opener.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await close();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    assert.is(await page.evaluate(() => document.activeElement?.getAttribute('aria-label')), 'Conversations');
+  }
+  await page.close();
+});
+
 test('no view is wider than the screen, from 360 pixels to 4K', async () => {
   for (const [width, height] of [
     [360, 740],

@@ -1,6 +1,6 @@
-/** A dialog over the page; the browser keeps the focus in it, and Escape closes it. */
+/** A dialog over the page; the browser keeps the focus in it, gives it back afterwards, and closes it on Escape. */
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { Icon } from './icon.tsx';
 
 interface Props {
@@ -13,15 +13,21 @@ interface Props {
 export function Modal({ title, onClose, children }: Props): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
-    dialog.current?.showModal();
+  useLayoutEffect(() => {
+    const shown = dialog.current;
+    shown?.showModal();
+    // One that is removed while it is open takes the focus with it.
+    return () => shown?.close();
   }, []);
-  const cancel = (event: Event): void => {
-    event.preventDefault();
-    onClose?.();
+  // Not `cancel`: browsers may close a dialog without asking, as on a second Escape.
+  const closed = (): void => {
+    // The event of a dialog that has been removed comes after it.
+    if (dialog.current === null) return;
+    if (onClose === null) dialog.current.showModal();
+    else onClose();
   };
   return (
-    <dialog ref={dialog} aria-labelledby={id} onCancel={cancel}>
+    <dialog ref={dialog} aria-labelledby={id} onClose={closed}>
       <header class="modal-head">
         <h2 id={id}>{title}</h2>
         {onClose !== null && (
