@@ -61,4 +61,34 @@ test('a daemon that is not ready is shown with the reason, and the views read on
   assert.equal(served.problems, []);
 });
 
+test('a stream that breaks while the daemon answers is read again', async () => {
+  const served = await openConsole();
+  try {
+    const page = await served.open('#/chat');
+    await page.locator('.status', { hasText: 'ready' }).waitFor();
+    let reads = 0;
+    page.on('request', (request) => (reads += request.url().includes(HTTP_ROUTES.runtimeLogs) ? 1 : 0));
+    const record = JSON.stringify({ level: 'info', time: new Date().toISOString(), msg: 'before the break' });
+    const events = {
+      [HTTP_ROUTES.runtimeLogs]: `{"type":"record","record":${record}}\n`,
+      [HTTP_ROUTES.runtimeLive]: '',
+    };
+    for (const [path, body] of Object.entries(events)) {
+      const pattern = new RegExp(`${path}(\\?|$)`);
+      // The newest handler comes first: one request gets no answer, the next one an answer without its end.
+      await page.route(pattern, (route) => route.fulfill({ contentType: 'application/x-ndjson', body }), { times: 1 });
+      await page.route(pattern, (route) => route.abort('connectionreset'), { times: 1 });
+    }
+    await page.getByRole('link', { name: 'Logs', exact: true }).click();
+    await page.locator('.log-row', { hasText: 'engine started' }).waitFor();
+    assert.is(reads, 3);
+    assert.is(await page.locator('.log-row', { hasText: 'before the break' }).count(), 0, 'lines of the broken stream');
+    await page.getByRole('link', { name: 'Now', exact: true }).click();
+    await page.locator('.plot canvas').first().waitFor();
+  } finally {
+    await served.close();
+  }
+  assert.equal(served.problems, []);
+});
+
 suite.run();

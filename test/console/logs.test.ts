@@ -105,4 +105,18 @@ test('the address chooses the request', async () => {
   await counter('2 of 10,000 lines').waitFor();
 });
 
+test('an error goes with the next stream that works', async () => {
+  const error = { code: 'INTERNAL', message: 'the log cannot be read' };
+  const fail = { status: 500, contentType: 'application/json', body: JSON.stringify({ error }) };
+  await page.getByRole('link', { name: 'Chat', exact: true }).click();
+  await page.route(/\/v1\/runtime\/logs/, (route) => route.fulfill(fail), { times: 1 });
+  await page.getByRole('link', { name: 'Logs', exact: true }).click();
+  const problem = page.getByRole('alert').getByText('The log cannot be read');
+  await problem.waitFor();
+  await page.getByRole('link', { name: 'Chat', exact: true }).click();
+  await page.getByRole('link', { name: 'Logs', exact: true }).click();
+  await page.locator('.log-row').first().waitFor();
+  assert.is(await problem.count(), 0);
+});
+
 suite.run();

@@ -2,8 +2,8 @@
 import { computed, signal } from '@preact/signals';
 import { LOG_LEVELS, type LogEvent, type LogLevel, type LogRecord } from '../../../src/protocol/logs.ts';
 import { HTTP_ROUTES, type ErrorEvent } from '../../../src/protocol/routes.ts';
-import { ApiError } from '../api/api-error.ts';
-import { askLines } from '../api/request.ts';
+import type { ApiError } from '../api/api-error.ts';
+import { follow } from '../api/follow.ts';
 
 /** Lines that are kept. */
 const MOST_LINES = 10_000;
@@ -42,29 +42,28 @@ export const shownLines = computed(() => {
 
 let nextNumber = 0;
 
-/** Reads the log until `signal` is aborted or the daemon goes away. Never throws. */
+/** Reads the log until `signal` is aborted. Never throws. */
 export async function followLog(signal: AbortSignal): Promise<void> {
   const batch: LogLine[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   const flush = (): void => {
     timer = undefined;
+    if (signal.aborted) return;
     lines.value = [...lines.value, ...batch.splice(0)].slice(-MOST_LINES);
   };
   lines.value = [];
-  try {
-    for await (const event of askLines<LogEvent | ErrorEvent>(`${HTTP_ROUTES.runtimeLogs}?tail=${TAIL}&follow=1`, {
-      signal,
-    })) {
-      if (event.type === 'end') break;
-      batch.push(lineOf(event.record));
-      timer ??= setTimeout(flush, BATCH_MS);
+  const path = `${HTTP_ROUTES.runtimeLogs}?tail=${TAIL}&follow=1`;
+  await follow<LogEvent | ErrorEvent>(path, signal, logError, ({ record }, isFirst) => {
+    if (isFirst) {
+      // It begins with lines that an earlier stream may have brought.
+      lines.value = [];
+      batch.length = 0;
     }
-  } catch (thrown) {
-    const error = ApiError.from(thrown);
-    logError.value = error.isCancelled || error.isUnreachable ? null : error;
-  }
+    batch.push(lineOf(record));
+    timer ??= setTimeout(flush, BATCH_MS);
+  });
   clearTimeout(timer);
-  if (!signal.aborted) flush();
+  flush();
 }
 
 function lineOf(record: LogRecord): LogLine {
