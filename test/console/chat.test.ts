@@ -140,6 +140,53 @@ test('a tool call is shown with its arguments, and takes its result', async () =
   assert.equal(upstream.asked.at(-1)?.body.messages.at(-1), { role: 'tool', content: '12', tool_call_id: 'call_1' });
 });
 
+test('calls without a result are left out of what follows', async () => {
+  const call = (index: number): object => ({
+    index,
+    id: `call_${index}`,
+    function: { name: `tool_${index}`, arguments: '{}' },
+  });
+  upstream.script(async (turn) => {
+    const isFirst = turn.request.body.messages.length === 1;
+    if (isFirst) await turn.event({ choices: [{ index: 0, delta: { tool_calls: [call(0), call(1)] } }] });
+    else await turn.event(delta('Never mind.'));
+    await turn.event({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
+    await turn.event('[DONE]');
+    turn.end();
+  });
+  await ask('Call');
+  const result = page.getByRole('textbox', { name: /^Result of/ });
+  await result.nth(1).waitFor();
+  await ask('Go on without');
+  await answer().getByText('Never mind.').waitFor();
+  const sent = (): object[] => upstream.asked.at(-1)?.body.messages;
+  assert.equal(sent(), [
+    { role: 'user', content: 'Call' },
+    { role: 'user', content: 'Go on without' },
+  ]);
+  assert.is(await result.count(), 0, 'a result that comes too late');
+
+  await page.reload();
+  await ask('Call');
+  await page.getByRole('textbox', { name: 'Result of tool_1' }).fill('12');
+  await page.keyboard.press('Enter');
+  await result.nth(1).waitFor({ state: 'detached' });
+  await ask('Go on with one');
+  await answer().getByText('Never mind.').waitFor();
+  const [, called, given, last] = sent() as [object, { tool_calls: { id: string }[] }, object, object];
+  assert.equal(
+    called.tool_calls.map(({ id }) => id),
+    ['call_1'],
+  );
+  assert.equal(
+    [given, last],
+    [
+      { role: 'tool', content: '12', tool_call_id: 'call_1' },
+      { role: 'user', content: 'Go on with one' },
+    ],
+  );
+});
+
 test('what a model writes is not trusted: no script, no style, no picture of another server', async () => {
   gate.open();
   const evil = [

@@ -30,7 +30,7 @@ export function Answer({ conversation, turn, isBusy }: Props): JSX.Element {
       )}
       {text !== '' && <Markdown text={text} />}
       {toolCalls.map((call) => (
-        <ToolCallView key={call.id} conversation={conversation} call={call} isRunning={isRunning} />
+        <ToolCallView key={call.id} conversation={conversation} call={call} />
       ))}
       {isRunning && text === '' && reasoning === '' && <p class="pulse muted">{waitingFor(turn)}</p>}
       {failure !== null && (

@@ -103,3 +103,7 @@ export function titleOf({ turns }: Conversation): string {
 
 export const isRunning = (turn: Turn | undefined): boolean =>
   turn?.role === 'assistant' && (turn.state === 'waiting' || turn.state === 'streaming');
+
+/** Whether the user has given the result of a tool call. */
+export const hasResult = (callId: string, turns: readonly Turn[]): boolean =>
+  turns.some((turn) => turn.role === 'tool' && turn.callId === callId);

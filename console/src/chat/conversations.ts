@@ -6,6 +6,7 @@ import { computed, effect, signal } from '@preact/signals';
 import { isBoolean, stored } from '../state/stored.ts';
 import { streamAnswer } from './answer.ts';
 import {
+  hasResult,
   isRunning,
   newAnswer,
   newConversation,
@@ -120,8 +121,7 @@ export function giveResult(id: string, callId: string, text: string): void {
   }));
   const { turns } = find(id);
   const asked = turns.findLast((turn) => turn.role === 'assistant')?.toolCalls ?? [];
-  const isComplete = asked.every((call) => turns.some((turn) => turn.role === 'tool' && turn.callId === call.id));
-  if (isComplete) void answerAfter(id, (all) => all);
+  if (asked.every((call) => hasResult(call.id, turns))) void answerAfter(id, (all) => all);
 }
 
 /** Ends the running answer of a conversation, if there is one; what it has said stays. */

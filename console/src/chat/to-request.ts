@@ -1,7 +1,7 @@
 /** The request for the next answer of a conversation. */
 import type { GenerateInput, Message, Tool } from '../../../src/protocol/generate.ts';
 import { ApiError } from '../api/api-error.ts';
-import type { Conversation, Turn, UserTurn } from './conversation.ts';
+import { hasResult, type Conversation, type Turn, type UserTurn } from './conversation.ts';
 
 /** Throws ApiError if the conversation's tools are no tools. */
 export function toRequest({ model, options, turns }: Conversation): GenerateInput {
@@ -9,7 +9,7 @@ export function toRequest({ model, options, turns }: Conversation): GenerateInpu
   const tools = toolsOf(options.tools);
   const first: Message[] = system.trim() === '' ? [] : [{ role: 'system', content: system }];
   return {
-    messages: [...first, ...turns.flatMap(toMessage)],
+    messages: [...first, ...turns.flatMap((turn) => toMessage(turn, turns))],
     reasoning_optional: true,
     ...(model === '' ? {} : { model }),
     ...(temperature === null ? {} : { sampling: { temperature } }),
@@ -19,20 +19,22 @@ export function toRequest({ model, options, turns }: Conversation): GenerateInpu
   };
 }
 
-/** An answer that has said nothing is left out: models refuse an empty message. */
-function toMessage(turn: Turn): Message[] {
+/**
+ * A call without a result is left out, and so is an answer that has said nothing: models refuse these. A stopped call is
+ * not even whole.
+ */
+function toMessage(turn: Turn, turns: readonly Turn[]): Message[] {
   switch (turn.role) {
     case 'user':
       return [{ role: 'user', content: contentOf(turn) }];
     case 'tool':
       return [{ role: 'tool', content: turn.text, tool_call_id: turn.callId }];
     case 'assistant': {
-      const { text, reasoning, toolCalls } = turn;
-      if (text === '' && toolCalls.length === 0) return [];
-      if (toolCalls.length === 0) return [{ role: 'assistant', content: text }];
-      return [
-        { role: 'assistant', content: text, tool_calls: [...toolCalls], ...(reasoning === '' ? {} : { reasoning }) },
-      ];
+      const { text, reasoning } = turn;
+      const calls = turn.toolCalls.filter(({ id }) => hasResult(id, turns));
+      if (text === '' && calls.length === 0) return [];
+      if (calls.length === 0) return [{ role: 'assistant', content: text }];
+      return [{ role: 'assistant', content: text, tool_calls: calls, ...(reasoning === '' ? {} : { reasoning }) }];
     }
   }
 }

@@ -2,32 +2,33 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ToolCall } from '../../../src/protocol/generate.ts';
-import type { Conversation } from './conversation.ts';
+import { hasResult, type Conversation } from './conversation.ts';
 import { giveResult } from './conversations.ts';
 
 interface Props {
   readonly conversation: Conversation;
   readonly call: ToolCall;
-  /** True while the call may still grow. */
-  readonly isRunning: boolean;
 }
 
-export function ToolCallView({ conversation: { id, turns }, call, isRunning }: Props): JSX.Element {
+export function ToolCallView({ conversation: { id, turns }, call }: Props): JSX.Element {
   const [result, setResult] = useState('');
-  const isAnswered = turns.some((turn) => turn.role === 'tool' && turn.callId === call.id);
+  // A result can only follow a whole call, and comes too late once the conversation has gone on.
+  const last = turns.findLast(({ role }) => role !== 'tool');
+  const isAwaited =
+    last?.role === 'assistant' && last.state === 'done' && last.toolCalls.includes(call) && !hasResult(call.id, turns);
   const submit = (event: Event): void => {
     event.preventDefault();
     giveResult(id, call.id, result);
   };
   return (
-    <details class="tool-call" open={!isRunning && !isAnswered}>
+    <details class="tool-call" open={isAwaited}>
       <summary>
         Calls <code>{call.name}</code>
       </summary>
       <pre tabIndex={0} role="region" aria-label={`Arguments of ${call.name}`}>
         {indented(call.arguments)}
       </pre>
-      {!isRunning && !isAnswered && (
+      {isAwaited && (
         <form onSubmit={submit} class="row">
           <input
             aria-label={`Result of ${call.name}`}
