@@ -10,6 +10,14 @@ import { Modal } from './parts/modal.tsx';
 import { Problem } from './parts/problem.tsx';
 import { key, keyWanted, takeLinkToken, useKey } from './state/session.ts';
 
+/** What a header can carry; every key of svc is such a text. */
+const KEY = /^[\x21-\x7e]+$/;
+const NO_KEY = new ApiError(
+  'INVALID_REQUEST',
+  'the text has a space or a character that no API key has',
+  'Copy the key again, and nothing beside it.',
+);
+
 const linkError = signal<ApiError | null>(null);
 
 /** Exchanges the token in the address, if there is one, for a key of this session. */
@@ -28,12 +36,17 @@ export async function signInByLink(): Promise<void> {
 /** Over the page while a key is wanted. */
 export function SignIn(): JSX.Element | null {
   const [text, setText] = useState('');
+  const [refused, setRefused] = useState<ApiError | null>(null);
   const wanted = linkError.value ?? keyWanted.value;
   if (wanted === null) return null;
-  const isWrong = linkError.value !== null || key.value !== null;
+  const problem = refused ?? (linkError.value !== null || key.value !== null ? wanted : null);
   const submit = (event: Event): void => {
     event.preventDefault();
     if (text.trim() === '') return;
+    if (!KEY.test(text.trim())) {
+      setRefused(NO_KEY);
+      return;
+    }
     linkError.value = null;
     useKey(text.trim());
     setText('');
@@ -43,7 +56,7 @@ export function SignIn(): JSX.Element | null {
   return (
     <Modal title="Sign in" onClose={isOptional ? () => (linkError.value = null) : null}>
       <form class="fields" onSubmit={submit}>
-        {isWrong ? <Problem error={wanted} /> : <p>This svc answers only with an API key.</p>}
+        {problem !== null ? <Problem error={problem} /> : <p>This svc answers only with an API key.</p>}
         <label>
           API key
           <input
@@ -51,7 +64,10 @@ export function SignIn(): JSX.Element | null {
             autocomplete="off"
             spellcheck={false}
             value={text}
-            onInput={({ currentTarget }) => setText(currentTarget.value)}
+            onInput={({ currentTarget }) => {
+              setText(currentTarget.value);
+              setRefused(null);
+            }}
           />
         </label>
         <p class="muted">

@@ -71,6 +71,16 @@ test('Escape leaves the sign-in open', async () => {
   await page.getByText('ready').waitFor();
 });
 
+test('a text that no header can carry is refused as a key, and the connection stays', async () => {
+  await dialog().getByLabel('API key').fill(`${key}…`);
+  await page.keyboard.press('Enter');
+  await dialog().getByRole('alert').getByText('a character that no API key has', { exact: false }).waitFor();
+  await dialog().getByLabel('API key').fill(key);
+  assert.is(await dialog().getByRole('alert').count(), 0);
+  await page.keyboard.press('Enter');
+  await page.getByText('ready').waitFor();
+});
+
 test('a link signs in once, and leaves neither address nor history', async () => {
   const link = await newLink();
   await page.goto(link);
