@@ -52,7 +52,8 @@ test('filters by text, request and level', async () => {
   await text.fill('FILLER 1234');
   await counter('1 of 10,000 lines').waitFor();
   await text.fill('filler');
-  await counter('10,000 lines').waitFor();
+  // The daemon may have logged lines of its own meanwhile, which push the oldest out.
+  await page.getByText(/^(?:10,000|9,9\d\d of 10,000) lines$/).waitFor();
   await assertFewRows();
   await text.fill('');
   await page.getByRole('searchbox', { name: 'Id of a request' }).fill('req_7');
