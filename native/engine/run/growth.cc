@@ -129,6 +129,13 @@ bool Growth::GrowWithStates(std::uint32_t cells) {
   return grown;
 }
 
+GenerationOutput Growth::EndOf(Generation& generation, Clock::time_point now) const {
+  if (generation.generated() == 0) return generation.Fail(now, RefusalOf(generation));
+  std::string text;
+  generation.answer.Finish(&text);
+  return generation.End(now, FinishReason::kLength, std::move(text));
+}
+
 Status Growth::RefusalOf(const Generation& generation) const {
   return {StatusCode::kOutOfMemory, "not enough memory for a prompt of " +
                                         std::to_string(generation.prompt_size) +

@@ -56,10 +56,11 @@ class Growth {
   // not be allocated, so the largest of the generations that need it is refused. REQUIRES: Due()
   bool Replace();
 
-  // Why the prompt of a generation that Collect has returned is refused.
-  Status RefusalOf(const Generation& generation) const;
+  // The last output of a generation that Collect has returned.
+  GenerationOutput EndOf(Generation& generation, Clock::time_point now) const;
 
  private:
+  Status RefusalOf(const Generation& generation) const;
   bool GrowTo(std::uint32_t cells);
   bool GrowWithStates(std::uint32_t cells);
 

@@ -232,28 +232,18 @@ std::vector<Generation*> Loop::Candidates(StepYield* yield) {
 // Lets generations that have outgrown the cache wait, and replaces the cache once there is memory
 // for them. True: it was emptied for that.
 bool Loop::Grow() {
-  for (Generation* refused : growth_.Collect()) EndOutgrown(*refused);
+  for (Generation* refused : growth_.Collect()) Finish(*refused, growth_.EndOf(*refused, now_()));
   const bool due = growth_.Due();
   if (due) {
     if (growth_.Replace()) drafts_.Grow(decoder_->cells_total());
     prefiller_.Close();
-    for (Generation* refused : growth_.Collect()) EndOutgrown(*refused);
+    for (Generation* refused : growth_.Collect()) Finish(*refused, growth_.EndOf(*refused, now_()));
     admission_.Grown();
   }
   if (std::optional<GenerationOutput> demand = growth_.Ask()) {
     outbox_.Add(std::move(*demand), /*urgent=*/true);
   }
   return due;
-}
-
-void Loop::EndOutgrown(Generation& generation) {
-  if (generation.generated() == 0) {
-    Finish(generation, generation.Fail(now_(), growth_.RefusalOf(generation)));
-    return;
-  }
-  std::string text;
-  generation.answer.Finish(&text);
-  Finish(generation, generation.End(now_(), FinishReason::kLength, std::move(text)));
 }
 
 // Begins a batch of the most urgent prompt that the lane takes, if it computes none.

@@ -138,7 +138,6 @@ class Loop {
 
   // ---- planning ----
   bool Grow();
-  void EndOutgrown(Generation& generation);
   std::vector<Generation*> Candidates(StepYield* yield);
   void PlanLane(const std::vector<Generation*>& candidates);
 
