@@ -3,41 +3,16 @@
 #include <atomic>
 #include <cmath>
 #include <memory>
-#include <thread>
 
-#include "bench.h"
 #include "engine/cache/prefix_tiers.h"
-#include "folder.h"
+#include "prefix_folder.h"
 #include "test.h"
+#include "virtual_bench.h"
 
 namespace svc {
 namespace {
 
 using namespace test;
-
-LoopOptions On(const Folder& folder, bool divisible) {
-  LoopOptions options;
-  options.store = PrefixStore::Open({.folder = folder.path(),
-                                     .model = "fake",
-                                     .seal = {.fingerprint = 1, .key = {5, 6}},
-                                     .max_bytes = 1U << 30U,
-                                     .divisible = divisible});
-  return options;
-}
-
-std::vector<Token> Prompt(std::size_t count) {
-  std::vector<Token> tokens(count);
-  for (std::size_t i = 0; i < count; ++i) tokens[i] = static_cast<Token>(i * i % kFakeVocabulary);
-  return tokens;
-}
-
-// Draws no token from logits that are not numbers.
-class CarefulSampler final : public Sampler {
- public:
-  Token Sample(const float* logits) override {
-    return std::isnan(logits[0]) ? kBrokenLogits : Token{7};
-  }
-};
 
 // A device fault must not outlive the request that met it, neither in memory nor on the disk.
 TEST(WhatIsBrokenIsNeitherKeptNorSaved) {
@@ -53,7 +28,7 @@ TEST(WhatIsBrokenIsNeitherKeptNorSaved) {
             LogitsOf(HashOf(tokens), logits);
             if (broken) std::fill_n(logits, kFakeVocabulary, NAN);
           }};
-      Want want{.prompt = Prompt(300), .max_tokens = 10};
+      Want want{.prompt = Prompt(1, 300), .max_tokens = 10};
       const auto run = [&](Bench& bench) {
         ++want.id;
         EXPECT(bench.Submit(want, std::make_unique<CarefulSampler>()).ok());
@@ -64,10 +39,8 @@ TEST(WhatIsBrokenIsNeitherKeptNorSaved) {
         Bench bench(options, On(folder, can_share));
         EXPECT(run(bench).status.ok());
         // A closing engine saves for a limited time.
-        const auto end = Clock::now() + test::kPatience;
-        while (folder.Files().empty() && Clock::now() < end) std::this_thread::yield();
+        EXPECT(Eventually([&] { return !folder.Files().empty(); }));
         bench.runner.Close();
-        EXPECT(!folder.Files().empty());
         broken = true;
       }
       {

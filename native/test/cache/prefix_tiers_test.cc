@@ -9,29 +9,19 @@
 #include <thread>
 
 #include "bench.h"
-#include "folder.h"
+#include "prefix_folder.h"
 #include "test.h"
 
 namespace svc {
 namespace {
 
 using test::Bench;
+using test::Eventually;
 using test::Folder;
+using test::On;
+using test::Open;
 using test::RandomWant;
 using test::Want;
-
-std::unique_ptr<PrefixStore> Open(const Folder& folder, bool divisible = true) {
-  return PrefixStore::Open({.folder = folder.path(),
-                            .model = "fake",
-                            .seal = {.fingerprint = 1, .key = {5, 6}},
-                            .max_bytes = 1U << 30U,
-                            .divisible = divisible});
-}
-LoopOptions On(const Folder& folder, bool divisible = true) {
-  LoopOptions options;
-  options.store = Open(folder, divisible);
-  return options;
-}
 
 std::vector<Token> Prompt(std::uint64_t seed, std::size_t count) {
   std::mt19937_64 random(seed);
@@ -78,12 +68,6 @@ Want SavedFirstTurn(const Folder& folder, std::uint32_t cells = 4096) {
   Bench bench({.cells = cells}, On(folder));
   Run(bench, first);
   return first;
-}
-
-bool Eventually(const std::function<bool()>& holds) {
-  const auto end = Clock::now() + test::kPatience;
-  while (!holds() && Clock::now() < end) std::this_thread::yield();
-  return holds();
 }
 
 bool HasFinishedFile(const Folder& folder) {

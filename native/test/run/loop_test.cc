@@ -262,14 +262,6 @@ TEST(NothingLeaksStarvesOrSaysAnythingElse) {
   for (std::uint32_t seed = 0; seed < 150; ++seed) Storm(seed * 7);
 }
 
-// Says that the logits are broken where they are.
-class CarefulSampler final : public Sampler {
- public:
-  Token Sample(const float* logits) override {
-    return std::isnan(logits[0]) ? kBrokenLogits : Token{7};
-  }
-};
-
 // Its grammar is found too slow at the third token.
 class SlowSampler final : public Sampler {
  public:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -42,6 +43,14 @@ class FakeSampler final : public Sampler {
 
  private:
   std::uint64_t state_;
+};
+
+// Returns kBrokenLogits where the logits are not numbers.
+class CarefulSampler final : public Sampler {
+ public:
+  Token Sample(const float* logits) override {
+    return std::isnan(logits[0]) ? kBrokenLogits : Token{7};
+  }
 };
 
 // Text of a token. Tokens 1 and 2 are parts of a character, so that text cannot be made token by
