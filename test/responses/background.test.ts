@@ -50,7 +50,7 @@ test.before.each((context) => {
 });
 test.after.each(({ dir }) => rmSync(join(dir, '..'), { recursive: true, force: true }));
 
-/** Each request gets the next of `attempts`; `wait` lasts until it is aborted. `through`: what is before the script. */
+/** Each request gets the next of `attempts`; `wait` lasts until it is aborted. `through` wraps the route. */
 function scripted(
   dir: string,
   attempts: Step[][],

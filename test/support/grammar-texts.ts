@@ -107,7 +107,7 @@ class Parser {
     };
   }
 
-  /** Of the quantifier that follows, if one does. */
+  /** Reads the quantifier that follows, and returns the numbers of repetitions that it allows; without one, 1. */
   #counts(): readonly [least: number, most: number] {
     const quantifier = this.#tokens[0] ?? '';
     if (!/^[*+?{]/.test(quantifier)) return [1, 1];

@@ -50,7 +50,8 @@ effect(() => {
 });
 
 watchKept((id, kept) => {
-  // What this tab is about to change wins; without `isKept`, storage is emptied but the pages keep what they show.
+  // This tab writes a conversation with a running answer when the answer ends. When `isKept` is turned off, storage is
+  // emptied, but the pages go on showing their conversations.
   if (!isKept.value || (kept !== null && running.has(id))) return;
   // A conversation that comes or goes must not change which one is shown.
   currentId.value = current.value.id;

@@ -73,7 +73,7 @@ bool PrefixTiers::MakeRoomForStates(std::uint64_t bytes) {
 void PrefixTiers::Discard(PrefixScope scope, std::span<const Token> tokens) {
   cache_->Discard(scope, tokens);
   checkpoints_.Discard(scope, tokens);
-  // Queued texts stay queued: what is in memory no more is not saved.
+  // Queued texts need no change: SaveOne writes only states that are in memory.
   if (store_ != nullptr) store_->Discard(scope.salt, tokens);
 }
 

@@ -126,7 +126,7 @@ export class Residency {
       const victim = this.#leastWorth(engine);
       if (victim !== undefined) await this.#evict(victim, engine, signal);
       else if (this.#mayChange(engine)) await abortable(changed, signal);
-      // Otherwise the memory was taken during the dry run: choose again with what is left.
+      // Another program took the memory during the dry run: choose again with the rest.
       else await nextTurn();
     }
   }

@@ -46,7 +46,7 @@ const MOST_UNWRITTEN = 256;
 const MOST_TOGETHER = 256;
 /** Until the next attempt, if the error says nothing else. */
 const PAUSE_MS = 1000;
-/** Maximum pause, whatever the error says: room may come earlier, and Node's timers have a limit. */
+/** Maximum pause between attempts: capacity may return earlier than the error says, and Node's timers have a limit. */
 const LONGEST_PAUSE_MS = 3_600_000;
 
 export class BackgroundRun {

@@ -1,4 +1,4 @@
-/** Ids of pulled models: a pull replaces only what was pulled from the same source. */
+/** Ids of pulled models: a pull replaces only a model from the same source. */
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
