@@ -9,7 +9,7 @@ import { CONTROL_ROUTES, type DrainRecord } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
 import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
-import { enginePid, hold, LONG_ANSWER_TOKENS, LONG_CONTEXT, type Held } from '../support/hold.ts';
+import { enginePid, hold, LONG_ANSWER_TOKENS, LONG_CONTEXT, LONG_DRAIN_MS, type Held } from '../support/hold.ts';
 import { configure } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { mountMemoryDisk, unmount } from '../support/memory-disk.ts';
@@ -157,7 +157,7 @@ test('a drain that is undone: daemon and engine stay, running requests end, new 
 
   // A stop also ends a drained daemon.
   await drain(true);
-  await daemon.client.stop(20_000);
+  await daemon.client.stop(LONG_DRAIN_MS);
   assert.is((await daemon.exit).code, 0);
 });
 
@@ -166,7 +166,7 @@ test('a drain', async (context) => {
   const daemon = await start(context);
   const { answer, held } = await generating(daemon);
   const taken = startStopwatch(daemon.pid);
-  await daemon.client.stop(20_000);
+  await daemon.client.stop(LONG_DRAIN_MS);
   const ready = await ask({ socketPath: daemon.socketPath }, '/readyz');
   assert.is(ready.status, 503);
   assert.is((ready.json() as ReadyRecord).state, 'STOPPING');
