@@ -22,6 +22,7 @@ const FOUND = { type: 'search_result', source: 's', title: 't', content: [TEXT] 
 const THOUGHT = { type: 'thinking', thinking: 'so', signature: 's' };
 const CALL = { type: 'tool_use', id: 'c1', name: 'f', input: {} };
 const RESULT = { type: 'tool_result', tool_use_id: 'c1', content: [TEXT] };
+const REFERENCE = { type: 'tool_reference', tool_name: 'f' };
 const inResult = (block: Block): Context => user({ ...RESULT, content: [block] });
 
 const AT = 'messages[0].content';
@@ -101,7 +102,7 @@ const INNER_BLOCKS: readonly Field[] = [
   honoured(`${INNER}.type = image`, AT, IMAGE, inResult(TEXT)),
   honoured(`${INNER}.type = document`, AT, DOCUMENT, inResult(TEXT)),
   honoured(`${INNER}.type = search_result`, AT, FOUND, inResult(TEXT)),
-  refused(`${INNER}.type = tool_reference`, { type: 'tool_reference', tool_name: 'f' }, inResult(TEXT)),
+  honoured(`${INNER}.type = tool_reference`, AT, REFERENCE, inResult(TEXT)),
   refused(`${INNER}.type = browser_state`, { type: 'browser_state', tabs: [] }, inResult(TEXT)),
   refused(
     `${INNER}.type = web_search_result`,
@@ -134,6 +135,7 @@ const INNER_BLOCKS: readonly Field[] = [
   honoured(`${INNER}.source.content`, AT, 'b', inResult(CHAPTERS)),
   ...textsIn(`${INNER}.source.content[]`, (block) => inResult(chapters(block))),
   ...picturesIn(`${INNER}.source.content[]`, (block) => inResult(chapters(block))),
+  honoured(`${INNER}.tool_name`, AT, 'g', inResult(REFERENCE)),
   honoured(`${INNER}.context`, AT, 'about', inResult(DOCUMENT)),
   honoured(`${INNER}.title`, AT, 'Title', inResult(DOCUMENT)),
   honoured(`${INNER}.content`, AT, [{ type: 'text', text: 'b' }], inResult(FOUND)),
@@ -141,8 +143,8 @@ const INNER_BLOCKS: readonly Field[] = [
   ignored(`${INNER}.cache_control`, CACHE, { type: 'ephemeral' }, inResult(TEXT)),
   ignored(`${INNER}.citations`, NO_CITATIONS, { enabled: true }, inResult(DOCUMENT)),
   ignored(`${INNER}.transformations`, 'every picture is scaled as the model needs it', {}, inResult(IMAGE)),
-  ...(['tool_name', 'tabs', 'state_changes', 'encrypted_content', 'url', 'page_age'] as const).map((name) =>
-    refused(`${INNER}.${name}`, 'x', inResult({ type: 'tool_reference' }), `${INNER}.type`),
+  ...(['tabs', 'state_changes', 'encrypted_content', 'url', 'page_age'] as const).map((name) =>
+    refused(`${INNER}.${name}`, 'x', inResult({ type: 'browser_state' }), `${INNER}.type`),
   ),
 ];
 

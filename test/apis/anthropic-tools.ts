@@ -45,7 +45,7 @@ export const TOOL_FIELDS: readonly Field[] = [
   honoured('tools[].strict', 'tools[0].strict', true, TOOLS),
   ignored('tools[].cache_control', CACHE, { type: 'ephemeral' }, TOOLS),
   ignored('tools[].allowed_callers', 'only the model calls tools here', ['direct'], TOOLS),
-  ignored('tools[].defer_loading', 'every tool is offered at once', true, TOOLS),
+  honoured('tools[].defer_loading', 'tools', true, { tools: [{ ...TOOL, name: 'g' }, TOOL] }),
   ignored('tools[].eager_input_streaming', 'arguments are streamed as they are written', true, TOOLS),
   ignored('tools[].input_examples', 'models get the description and the schema', [{}], TOOLS),
   ofServer('configs', {}),

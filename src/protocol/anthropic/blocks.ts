@@ -42,6 +42,9 @@ const SearchResultBlockSchema = v.object({
   content: texts,
 });
 
+/** A tool that the client found for the model, which may call it from now on. */
+const ToolReferenceBlockSchema = v.object({ type: v.literal('tool_reference'), tool_name: name });
+
 const ToolResultBlockSchema = v.object({
   type: v.literal('tool_result'),
   tool_use_id: id,
@@ -55,7 +58,13 @@ export const SystemBlocksSchema = texts;
 
 /** Content of a tool's result. */
 export const ResultBlocksSchema = blocks(
-  v.variant('type', [TextBlockSchema, ImageBlockSchema, DocumentBlockSchema, SearchResultBlockSchema]),
+  v.variant('type', [
+    TextBlockSchema,
+    ImageBlockSchema,
+    DocumentBlockSchema,
+    SearchResultBlockSchema,
+    ToolReferenceBlockSchema,
+  ]),
 );
 
 export const UserBlocksSchema = blocks(

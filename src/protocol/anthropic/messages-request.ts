@@ -105,7 +105,7 @@ function parsePrompt(fields: Readonly<Record<string, unknown>>): Prompt {
   const call = parse(PromptFieldsSchema, fields);
   const system = toSystem(call.system);
   const messages = toMessages(call.messages, system !== '');
-  const tools = toTools(call);
+  const tools = toTools(call, new Set(messages.flatMap(({ loads = [] }) => loads)));
   const format = formatOf(call);
   return {
     call,

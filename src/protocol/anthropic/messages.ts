@@ -39,6 +39,8 @@ export interface Place {
 export interface PlacedMessage {
   readonly message: Message;
   readonly place: Place;
+  /** Names of the tools that a result refers to: deferred ones, which the model may call from now on. */
+  readonly loads?: readonly string[];
 }
 
 interface Placed<Block> {
@@ -116,6 +118,7 @@ function resultMessage({ tool_use_id, content, is_error }: ToolResultBlock, para
   return {
     message: { role: 'tool', ...contentOf(all), tool_call_id: tool_use_id },
     place: placeOf(param, all),
+    loads: plain.flatMap(({ block }) => (block.type === 'tool_reference' ? [block.tool_name] : [])),
   };
 }
 
@@ -181,6 +184,8 @@ function toPart(block: PlainBlock): ContentPart {
       const texts = typeof content === 'string' ? [content] : content.map(({ text }) => text);
       return { type: 'text', text: joined([title, context, ...texts].filter(isGiven)) };
     }
+    case 'tool_reference':
+      return { type: 'text', text: `The tool ${block.tool_name} is loaded and can be called.` };
     case 'search_result':
       return { type: 'text', text: joined([block.title, block.source, ...block.content.map(({ text }) => text)]) };
   }

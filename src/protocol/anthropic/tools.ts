@@ -13,6 +13,8 @@ export const CustomToolSchema = v.object({
   description: v.nullish(v.string()),
   input_schema: parameters.wrapped,
   strict: v.nullish(v.boolean()),
+  /** The tool is offered only once a result refers to it. */
+  defer_loading: v.nullish(v.boolean()),
 });
 
 /** Fields of a request about tools; each tool that the client defines is parsed apart. */
@@ -40,16 +42,23 @@ export interface OfferedTools {
 
 /**
  * Passes over tools of any other type than `custom`: Anthropic runs them itself, or its models know them without a
- * schema, and clients offer them to every model. Throws INVALID_REQUEST.
+ * schema, and clients offer them to every model. `loaded`: names of the deferred tools that results refer to; others
+ * are passed over, too, unless they were to be found by Anthropic's own search, which svc does not have. Throws
+ * INVALID_REQUEST.
  */
-export function toTools({ tools, tool_choice: choice }: ToolFields): OfferedTools {
+export function toTools({ tools, tool_choice: choice }: ToolFields, loaded: ReadonlySet<string>): OfferedTools {
+  const isFoundByServer = tools.some(({ type }) => type?.startsWith('tool_search_tool') === true);
+  const forced = choice?.type === 'tool' ? choice.name : undefined;
   const places: string[] = [];
   const offered: Tool[] = [];
   for (const [index, tool] of tools.entries()) {
     if (typeof tool.type === 'string' && tool.type !== 'custom') continue;
     const place = `tools[${String(index)}]`;
+    const custom = parse(CustomToolSchema, tool, place);
+    const isLoaded = custom.defer_loading !== true || loaded.has(custom.name) || custom.name === forced;
+    if (!isLoaded && !isFoundByServer) continue;
     places.push(place);
-    offered.push(toTool(parse(CustomToolSchema, tool, place)));
+    offered.push(toTool(custom));
   }
   const tool_choice = toChoice(choice);
   if (offered.length === 0) {
