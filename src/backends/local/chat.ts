@@ -6,6 +6,7 @@ import type { GenerateRequest, Message, Tool, ToolCall } from '../../protocol/ge
 import { parsedJson } from '../../protocol/foreign-text.ts';
 import { given } from '../../protocol/given.ts';
 import { invalid } from '../../protocol/validate.ts';
+import { withSendableResults } from './media/results.ts';
 import { ANY_ARGUMENTS, argumentGrammars } from './schema/arguments.ts';
 import type { ToolsBudget } from './schema/work.ts';
 
@@ -73,10 +74,11 @@ function toTool(tool: Tool, index: number, budget: ToolsBudget | null, isForced:
   return { name, description, parameters: JSON.stringify(parameters), ...grammars, strict: mustFollow };
 }
 
-function toMessages(messages: readonly Message[]): NativeMessage[] {
+/** Throws INVALID_REQUEST, naming the field. */
+export function toMessages(messages: readonly Message[]): NativeMessage[] {
   /** Calls without a result so far, by id. */
   const open = new Map<string, ToolCall>();
-  return messages.map((message, index) => {
+  return withSendableResults(messages).map((message, index) => {
     const param = `messages[${String(index)}]`;
     const { role, reasoning, tool_calls: calls = [] } = message;
     if (calls.length > 0 && role !== 'assistant')

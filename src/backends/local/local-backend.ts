@@ -43,7 +43,7 @@ import { totalOf } from './fit.ts';
 import { adapterFilesOf, tried, withAdapters } from './lora.ts';
 import { cacheTypeOf, loadedHealth, placementOf } from './loaded-health.ts';
 import { Pool } from './pool.ts';
-import { checkDimensions, toEngineRequest, toEngineText, withoutNeedlessWishes, withSettings } from './request.ts';
+import { checkDimensions, suited, toEngineRequest, toEngineText, withSettings } from './request.ts';
 import { Residency } from './residency.ts';
 import type { Store } from './store.ts';
 import { Supervisor } from './supervisor.ts';
@@ -198,7 +198,7 @@ export class LocalBackend implements Backend {
     const { prefix_sharing, repetition_guard } = this.#options.engine;
     const whole = withSettings(request, { ...given({ repetition_guard }), ...model.settings });
     const asked = toEngineRequest(withAdapters(whole, this.#withState(model)), context, prefix_sharing);
-    return (engine) => withoutNeedlessWishes(asked, request, engine);
+    return (engine) => suited(asked, whole, engine);
   }
 
   async models(): Promise<readonly ModelRecord[]> {

@@ -26,8 +26,9 @@ import type { RerankRequest } from '../../protocol/rerank.ts';
 import type { DetokenizeRequest, TokenizeRequest, TokenizeTextRequest } from '../../protocol/tokenize.ts';
 import { invalid } from '../../protocol/validate.ts';
 import type { GenerateContext } from '../backend.ts';
-import { toChat } from './chat.ts';
+import { toChat, toMessages } from './chat.ts';
 import type { Plan } from './fit.ts';
+import { withTakenResults } from './media/results.ts';
 import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
 
 /** Adds what the model's settings in the config say where the request says nothing. */
@@ -101,13 +102,31 @@ function toRawPrompt(raw: RawPrompt): Pick<EngineRequest, 'prompt' | 'prompt_tok
 }
 
 /**
- * The request without wishes about reasoning, if they are optional and the model cannot reason. An engine refuses them.
+ * The request without what the model cannot take and the caller can do without. `request`: what `asked` was made of.
  * REQUIRES: the engine is loaded.
  */
-export function withoutNeedlessWishes(
+export function suited(
   asked: Omit<EngineRequest, 'id'>,
-  { reasoning_optional: isOptional }: Pick<GenerateRequest, 'reasoning_optional'>,
+  request: GenerateRequest,
   { info }: Pick<PlannedEngine, 'info'>,
+): Omit<EngineRequest, 'id'> {
+  return withReadableResults(withoutNeedlessWishes(asked, request, info), request, info);
+}
+
+function withReadableResults(
+  asked: Omit<EngineRequest, 'id'>,
+  { messages }: GenerateRequest,
+  info: EngineInfo | null,
+): Omit<EngineRequest, 'id'> {
+  const taken = info === null ? messages : withTakenResults(messages, info);
+  return taken === messages ? asked : { ...asked, messages: toMessages(taken) };
+}
+
+/** Drops wishes about reasoning, if they are optional and the model cannot reason. An engine refuses them. */
+function withoutNeedlessWishes(
+  asked: Omit<EngineRequest, 'id'>,
+  { reasoning_optional: isOptional }: GenerateRequest,
+  info: EngineInfo | null,
 ): Omit<EngineRequest, 'id'> {
   if (isOptional !== true || info?.thinks !== false || asked.chat === undefined) return asked;
   const { reasoning_effort: _effort, reasoning_budget_tokens: _budget, ...chat } = asked.chat;

@@ -20,7 +20,7 @@ const ImageBlockSchema = v.object({
   ]),
 });
 
-/** Text only: no PDF is read here. */
+/** Text only: of a PDF or a file, which no field is kept of, svc knows only that it is there. */
 const DocumentBlockSchema = v.object({
   type: v.literal('document'),
   title: v.nullish(v.string()),
@@ -32,6 +32,7 @@ const DocumentBlockSchema = v.object({
       // Unlike in a union, errors name the block.
       content: v.lazy((content) => (Array.isArray(content) ? texts : v.string())),
     }),
+    v.object({ type: v.picklist(['base64', 'url', 'file']) }),
   ]),
 });
 

@@ -7,7 +7,7 @@
  * parts in the caller's request are kept, so that errors of a backend name the caller's fields.
  */
 import type { ContentPart, Message, ToolCall } from '../generate.ts';
-import { parse } from '../validate.ts';
+import { invalid, parse } from '../validate.ts';
 import {
   AssistantBlocksSchema,
   ResultBlocksSchema,
@@ -101,8 +101,15 @@ function userMessages({ param, blocks }: Turn): PlacedMessage[] {
     if (block.type === 'tool_result') results.push(resultMessage(block, at));
     else rest.push({ block, param: at });
   }
+  // Beside results it is most likely a file that a tool has read, which comes with every later request.
+  if (results.length === 0) rest.forEach(refuseUnread);
   if (rest.length === 0 && results.length > 0) return results;
   return [...results, { message: { role: 'user', ...contentOf(rest) }, place: placeOf(param, rest) }];
+}
+
+function refuseUnread({ block, param }: Placed<PlainBlock>): void {
+  if (block.type !== 'document' || 'data' in block.source || 'content' in block.source) return;
+  throw invalid(`${param}.source.type`, 'must be text or content: svc cannot read PDFs and files; send the text');
 }
 
 /** The text says that the tool failed: our messages have no field for it. */
@@ -123,6 +130,7 @@ function resultMessage({ tool_use_id, content, is_error }: ToolResultBlock, para
 }
 
 const FAILED = 'The tool failed:';
+const UNREAD = '[a PDF or file that svc cannot read; a tool may extract its text]';
 
 function otherMessage({ role, param, blocks }: Turn): PlacedMessage {
   const texts: Placed<PlainBlock>[] = [];
@@ -180,7 +188,7 @@ function toPart(block: PlainBlock): ContentPart {
     }
     case 'document': {
       const { title, context, source } = block;
-      const content = source.type === 'text' ? source.data : source.content;
+      const content = 'data' in source ? source.data : 'content' in source ? source.content : UNREAD;
       const texts = typeof content === 'string' ? [content] : content.map(({ text }) => text);
       return { type: 'text', text: joined([title, context, ...texts].filter(isGiven)) };
     }

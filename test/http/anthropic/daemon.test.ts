@@ -245,6 +245,11 @@ test('a picture, in a message and in a result', async () => {
     client.messages.create({ ...ASK, messages: [user([{ type: 'text', text: 'What is this?' }, image])] }),
   );
   assert.instance(error, BadRequestError);
+  const use = { type: 'tool_use', id: 'a', name: 'Read', input: {} } as const;
+  const read = [user('x'), { role: 'assistant', content: [use] } as const];
+  const result = { type: 'tool_result', tool_use_id: 'a', content: [image] } as const;
+  const unseen = await client.messages.create({ ...ASK, messages: [...read, user([result])] });
+  assert.ok(inputOf(unseen) > 0);
   const far: Anthropic.ImageBlockParam = { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } };
   const refused = await anthropicFailure(client.messages.create({ ...params, messages: [user('x'), user([far])] }));
   assert.is(paramOf(refused), 'messages[1].content[0]');
