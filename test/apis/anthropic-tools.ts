@@ -5,8 +5,11 @@ import { honoured, ignored, type Field } from './declare.ts';
 const TOOL = { name: 'f', description: 'Looks', input_schema: { type: 'object' } };
 const TOOLS = { tools: [TOOL] };
 const BOTH = { tools: [TOOL, { ...TOOL, name: 'g' }], tool_choice: { type: 'tool', name: 'f' } };
-export const SERVER = 'Anthropic runs such tools, or its models know them without a schema';
-export const SEARCH = { tools: [{ type: 'web_search_20250305', name: 'web_search' }] };
+export const SERVER =
+  'Anthropic runs such tools, or its models know them without a schema; refused if there are no others';
+export const SEARCH = { tools: [TOOL, { type: 'web_search_20250305', name: 'web_search' }] };
+/** A tool and a place for another. */
+export const BESIDE = { tools: [TOOL, { ...TOOL, type: 'bash_20241022' }] };
 
 const SERVER_TOOLS: readonly string[] = [
   'bash_20250124',
@@ -38,7 +41,7 @@ const ofServer = (name: string, value: unknown): Field => ignored(`tools[].${nam
 export const TOOL_FIELDS: readonly Field[] = [
   honoured('tools', 'tools', [TOOL]),
   honoured('tools[].type = custom', 'tools', { ...TOOL, type: 'custom' }),
-  ...SERVER_TOOLS.map((type) => ignored(`tools[].type = ${type}`, SERVER, { type, name: 'x' })),
+  ...SERVER_TOOLS.map((type) => ignored(`tools[].type = ${type}`, SERVER, { type, name: 'x' }, BESIDE)),
   honoured('tools[].name', 'tools[0].name', 'g', TOOLS),
   honoured('tools[].description', 'tools[0].description', 'Other', TOOLS),
   honoured('tools[].input_schema', 'tools[0].parameters', { type: 'object', required: ['a'] }, TOOLS),

@@ -1,7 +1,7 @@
 /** Anthropic's Messages, and the counting of their tokens. */
 import { FINISH, START, text, type Script } from '../http/scripted.ts';
 import { BLOCK_KINDS, BLOCK_OPAQUE, BLOCK_PARTS, BLOCKS, CACHE, CONTENT, foreign } from './anthropic-blocks.ts';
-import { SEARCH, SERVER, TOOL_FIELDS } from './anthropic-tools.ts';
+import { BESIDE, SEARCH, SERVER, TOOL_FIELDS } from './anthropic-tools.ts';
 import { honoured, honouredIn, ignored, refused, type Api, type Field } from './declare.ts';
 
 const SYSTEM = { system: [{ type: 'text', text: 'Be brief.' }] };
@@ -223,7 +223,7 @@ export const BETA_MESSAGES: Api = {
       'computer_20251124',
       'advisor_20260301',
       'mcp_toolset',
-    ].map((type) => ignored(`tools[].type = ${type}`, SERVER, { type, name: 'x' })),
+    ].map((type) => ignored(`tools[].type = ${type}`, SERVER, { type, name: 'x' }, BESIDE)),
     ...[
       'display_height_px',
       'display_width_px',

@@ -42,7 +42,8 @@ export interface OfferedTools {
 
 /**
  * Passes over tools of any other type than `custom`: Anthropic runs them itself, or its models know them without a
- * schema, and clients offer them to every model. `loaded`: names of the deferred tools that results refer to; others
+ * schema, and clients offer them to every model. If the request has no others, the answer would be made up: Claude
+ * Code's web search is such a request, which is refused. `loaded`: names of the deferred tools that results refer to; others
  * are passed over, too, unless they were to be found by Anthropic's own search, which svc does not have. Throws
  * INVALID_REQUEST.
  */
@@ -52,7 +53,7 @@ export function toTools({ tools, tool_choice: choice }: ToolFields, loaded: Read
   const places: string[] = [];
   const offered: Tool[] = [];
   for (const [index, tool] of tools.entries()) {
-    if (typeof tool.type === 'string' && tool.type !== 'custom') continue;
+    if (isForeign(tool)) continue;
     const place = `tools[${String(index)}]`;
     const custom = parse(CustomToolSchema, tool, place);
     const isLoaded = custom.defer_loading !== true || loaded.has(custom.name) || custom.name === forced;
@@ -62,6 +63,7 @@ export function toTools({ tools, tool_choice: choice }: ToolFields, loaded: Read
   }
   const tool_choice = toChoice(choice);
   if (offered.length === 0) {
+    if (tool_choice !== 'none') refuseForeign(tools);
     if (asksForCall(tool_choice)) throw invalid('tool_choice', 'requires tools of the type custom');
     return { fields: {}, places };
   }
@@ -70,6 +72,19 @@ export function toTools({ tools, tool_choice: choice }: ToolFields, loaded: Read
     fields: { tools: offered, ...given({ tool_choice, parallel_tool_calls: isSingle ? false : undefined }) },
     places,
   };
+}
+
+function refuseForeign(tools: ToolFields['tools']): void {
+  const index = tools.findIndex(isForeign);
+  if (index === -1) return;
+  // Any other text may be no name of a tool.
+  const type = /^[a-z_]{1,64}_\d{8}$/.exec(tools[index]?.type ?? '')?.[0] ?? 'a type';
+  const what = `is ${type}, which svc does not have (no web search, no code execution): offer tools with an input_schema`;
+  throw invalid(`tools[${String(index)}].type`, what);
+}
+
+function isForeign({ type }: ToolFields['tools'][number]): boolean {
+  return typeof type === 'string' && type !== 'custom';
 }
 
 function toTool({ name, description, input_schema, strict }: v.InferOutput<typeof CustomToolSchema>): Tool {

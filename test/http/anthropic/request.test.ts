@@ -197,8 +197,28 @@ test('tools: custom ones are offered, others passed over', () => {
   });
   assert.equal(of([custom], { type: 'tool', name: 'look' }), { tools: [tool], tool_choice: { name: 'look' } });
   assert.equal(of([custom], { type: 'none' }), { tools: [tool], tool_choice: 'none' });
-  assert.equal(of([search]), {});
-  assert.is(refusal({ tools: [search], tool_choice: { type: 'any' } }), 'tool_choice');
+  assert.equal(of([search], { type: 'none' }), {});
+  assert.is(refusal({ tools: [search], tool_choice: { type: 'any' } }), 'tools[0].type');
+});
+
+test('a request whose only tools are ones that svc does not have is refused by their name', () => {
+  const search = { type: 'web_search_20250305', name: 'web_search', max_uses: 8 };
+  const bash = { type: 'bash_20250124', name: 'bash' };
+  const waiting = { name: 'later', input_schema: {}, defer_loading: true };
+  const messageOf = (...tools: object[]): string => {
+    try {
+      requestOf({ tools });
+    } catch (error) {
+      return (error as SvcError).message;
+    }
+    return '';
+  };
+  const web = 'is web_search_20250305, which svc does not have (no web search, no code execution)';
+  assert.match(messageOf(search, bash), `tools[0].type ${web}`);
+  assert.match(messageOf(waiting, search), `tools[1].type ${web}`);
+  assert.match(messageOf(bash), 'tools[0].type is bash_20250124, which svc does not have');
+  assert.not.match(messageOf({ type: 'secret words', name: 'x' }), 'secret');
+  assert.is(messageOf(waiting), '');
 });
 
 test('thinking and effort', () => {
@@ -256,6 +276,7 @@ test('what is wrong is refused by name, without the text', () => {
     [{ system: 7 }, 'system'],
     [{ tools: 'secret' }, 'tools'],
     [{ tools: [{ name: 'a' }] }, 'tools[0].input_schema'],
+    [{ tools: [{ type: 'secret', name: 'a' }] }, 'tools[0].type'],
     [{ tools: [{ input_schema: {} }] }, 'tools[0].name'],
     [{ tool_choice: { type: 'secret' } }, 'tool_choice.type'],
     [{ tool_choice: { type: 'any' } }, 'tool_choice'],
