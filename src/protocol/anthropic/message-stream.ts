@@ -79,7 +79,7 @@ export class MessageStream {
     const stop_reason = toStopReason(finish, this.#provider, maxTokens);
     return [
       // Clients read a text unless there is a call.
-      ...(this.#hasText || this.#calls.size > 0 ? [] : this.#begin('text')),
+      ...(this.#hasText || this.#calls.size > 0 || maxTokens === 0 ? [] : this.#begin('text')),
       ...this.#close(),
       {
         type: 'message_delta',

@@ -11,6 +11,7 @@ export interface AnswerOptions {
   readonly id: string;
   /** False: thinking blocks have no text. */
   readonly showsThinking: boolean;
+  /** 0: the answer has no content. */
   readonly maxTokens: number;
 }
 
@@ -54,7 +55,7 @@ export function toMessage(answer: Collector, { id, showsThinking, maxTokens }: A
     content: [
       ...(reasoning === '' ? [] : [thinking]),
       // Clients read a text unless there is a call.
-      ...(text === '' && toolCalls.length > 0 ? [] : [{ type: 'text', text, citations: null }]),
+      ...(text === '' && (toolCalls.length > 0 || maxTokens === 0) ? [] : [{ type: 'text', text, citations: null }]),
       ...toolCalls.map(toToolUse),
     ],
     stop_reason: toStopReason(finish, start.provider, maxTokens),

@@ -23,6 +23,7 @@ export interface MessagesCall {
   readonly stream: boolean;
   /** False: the answer has thinking blocks without their text. */
   readonly showsThinking: boolean;
+  /** 0: the prompt is only computed (warm-up.ts). */
   readonly maxTokens: number;
   /** Where the fields of `request` come from, for errors. */
   readonly places: Places;
@@ -71,7 +72,9 @@ export const PromptFieldsSchema = v.object({
 });
 type PromptFields = v.InferOutput<typeof PromptFieldsSchema>;
 
-export const MessagesFieldsSchema = v.object({ max_tokens: GenerateRequestSchema.entries.max_tokens.wrapped });
+export const MessagesFieldsSchema = v.object({
+  max_tokens: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(LIMITS.maxTokens)),
+});
 
 /** Throws INVALID_REQUEST with `param`. */
 export function parseMessages(body: unknown): MessagesCall {
@@ -81,7 +84,7 @@ export function parseMessages(body: unknown): MessagesCall {
   const { max_tokens } = parse(MessagesFieldsSchema, fields);
   const { call, request, places } = parsePrompt(fields);
   return {
-    request: { ...request, max_tokens },
+    request: { ...request, max_tokens: Math.max(1, max_tokens) },
     stream: call.stream,
     showsThinking: showsThinking(call.thinking),
     maxTokens: max_tokens,

@@ -89,6 +89,26 @@ test('streamed thoughts and calls are assembled by the client', async () => {
   );
 });
 
+test('a limit of 0 tokens computes the prompt and answers with nothing, whole and streamed', async () => {
+  const warm = { ...BODY, max_tokens: 0 };
+  const scripts: readonly (readonly GenerateEvent[])[] = [
+    [START, { type: 'reasoning', text: 'Hm.' }, FINISH],
+    [START, text('x'), { ...FINISH, reason: 'length' }],
+    [START, { type: 'tool_call', index: 0, id: 'a', name: 'look', arguments: '' }, { ...FINISH, reason: 'tool_calls' }],
+    [START, { ...FINISH, stop_string: 'END' }],
+  ];
+  for (const events of scripts) {
+    listener.backend.script = async function* () {
+      yield* events;
+    };
+    for (const message of [await client.messages.create(warm), await client.messages.stream(warm).finalMessage()]) {
+      assert.equal([message.content, message.stop_reason, message.stop_sequence], [[], 'max_tokens', null]);
+      assert.equal([message.usage.output_tokens, message.usage.input_tokens], [0, 4]);
+    }
+  }
+  assert.is(listener.backend.requests.at(-1)?.max_tokens, 1);
+});
+
 test('tokens are counted without an answer', async () => {
   const { max_tokens: _, ...prompt } = BODY;
   const { input_tokens } = await client.messages.countTokens({ ...prompt, system: 'Be brief.' });

@@ -99,6 +99,15 @@ test('the tokens of a prompt are counted before it is sent', async () => {
   assert.instance(refused, BadRequestError);
 });
 
+test('a limit of 0 tokens has the next request find its prompt in the prefix cache', async () => {
+  const params = { ...ASK, system: 'Few words, and only about tomorrow. '.repeat(8) };
+  const { content, usage } = await client.messages.create({ ...params, max_tokens: 0 });
+  assert.equal([content, usage.output_tokens], [[], 0]);
+  const answer = await client.messages.create(params);
+  const cached = answer.usage.cache_read_input_tokens ?? 0;
+  assert.ok(cached > inputOf(answer) / 2, `${String(cached)} of ${String(inputOf(answer))}`);
+});
+
 test('a stop sequence ends the text', async () => {
   const text = textOf(await client.messages.create(seeded(ASK)));
   const stop = text.slice(3, 6);
@@ -245,10 +254,12 @@ test('a picture, in a message and in a result', async () => {
     client.messages.create({ ...ASK, messages: [user([{ type: 'text', text: 'What is this?' }, image])] }),
   );
   assert.instance(error, BadRequestError);
-  const use = { type: 'tool_use', id: 'a', name: 'Read', input: {} } as const;
-  const read = [user('x'), { role: 'assistant', content: [use] } as const];
-  const result = { type: 'tool_result', tool_use_id: 'a', content: [image] } as const;
-  const unseen = await client.messages.create({ ...ASK, messages: [...read, user([result])] });
+  const read: Anthropic.MessageParam[] = [
+    user('x'),
+    { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'Read', input: {} }] },
+    user([{ type: 'tool_result', tool_use_id: 'a', content: [image] }]),
+  ];
+  const unseen = await client.messages.create({ ...ASK, messages: read });
   assert.ok(inputOf(unseen) > 0);
   const far: Anthropic.ImageBlockParam = { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } };
   const refused = await anthropicFailure(client.messages.create({ ...params, messages: [user('x'), user([far])] }));

@@ -253,7 +253,7 @@ test('what is wrong is refused by name, without the text', () => {
   const cases: readonly (readonly [object, string | undefined])[] = [
     [{ max_tokens: undefined }, 'max_tokens'],
     [{ max_tokens: null }, 'max_tokens'],
-    [{ max_tokens: 0 }, 'max_tokens'],
+    [{ max_tokens: -1 }, 'max_tokens'],
     [{ messages: [] }, 'messages'],
     [{ messages: [{ role: 'secret', content: 'x' }] }, 'messages[0].role'],
     [{ messages: [{ role: 'user' }] }, 'messages[0].content'],

@@ -4,6 +4,7 @@ import { MessageStream, PING, type StreamEvent } from '../../../protocol/anthrop
 import { toMessage, type AnswerOptions } from '../../../protocol/anthropic/message.ts';
 import { parseMessages } from '../../../protocol/anthropic/messages-request.ts';
 import { inTheirNames } from '../../../protocol/anthropic/names.ts';
+import { withoutContent } from '../../../protocol/anthropic/warm-up.ts';
 import { Collector } from '../../../protocol/collect.ts';
 import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../protocol/generate.ts';
 import { SSE_CONTENT_TYPE, sseEvent } from '../../../protocol/streams/sse.ts';
@@ -25,9 +26,10 @@ export async function messages(exchange: Exchange): Promise<void> {
   refuseFile(request);
   const { id, reply, services } = exchange;
   const options: AnswerOptions = { id, showsThinking, maxTokens };
-  const events = withErrors(services.router.route(request, contextOf(exchange)), (error) =>
+  const routed = withErrors(services.router.route(request, contextOf(exchange)), (error) =>
     inTheirNames(error, places),
   );
+  const events = maxTokens === 0 ? withoutContent(routed) : routed;
   if (stream) await answerStream(reply, events, options);
   else reply.json(200, toMessage(await Collector.of(events), options));
 }
