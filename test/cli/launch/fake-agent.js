@@ -4,7 +4,8 @@
  */
 const { AGENT, ...env } = process.env;
 const words = process.argv.slice(2);
-const [what, ...more] = words.slice(words.findLastIndex((word, index) => words[index - 1] === '-c') + 1);
+const isSetting = (word, index) => words[index - 1] === '-c' || word === '--disallowedTools=WebSearch';
+const [what, ...more] = words.slice(words.findLastIndex(isSetting) + 1);
 
 /** The settings of Codex, from its arguments. */
 const codexSetting = (name) => {

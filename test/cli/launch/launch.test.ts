@@ -18,6 +18,8 @@ import { KEYS, NO_TERMINAL, Terminal } from '../../support/terminal.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const FAKE = join(import.meta.dirname, 'fake-agent.js');
+/** One word: after two, Claude Code would take the user's prompt for the name of a tool. */
+const NO_SEARCH = '--disallowedTools=WebSearch';
 const WITH_TOOLS = new URL('../../../build/llama.cpp/models/templates/Qwen3.5-4B.jinja', import.meta.url);
 
 let home: Home;
@@ -65,11 +67,12 @@ for (const name of AGENT_NAMES)
 
 test('words after -- are passed on unchanged, after those of svc', async () => {
   const words = ['show', '--model', 'other', '--help', '--', "it's $HOME", ''];
-  assert.equal((await launched('claude', '-m', 'caller', '--', ...words)).words, words);
+  assert.equal((await launched('opencode', '-m', 'caller', '--', ...words)).words, words);
   const { words: all } = await launched('codex', '--', ...words);
   assert.equal(all.slice(-words.length), words);
   assert.is(all[0], '-c');
-  assert.equal((await launched('claude')).words, []);
+  const { words: own } = await launched('claude', '--', 'fix it');
+  assert.equal(own, [NO_SEARCH, 'fix it']);
 });
 
 test('the agent gets the real context of the loaded model, and nothing that points it elsewhere', async () => {

@@ -29,7 +29,7 @@ test('in a result', () => {
   assert.is(parsed({ role: 'user', content: [both] })[0]?.content, `Read:\na.pdf\n${UNREAD}`);
 });
 
-test('beside a result, where Claude Code puts the file that a tool has read', () => {
+test('beside a result, where agents put a file that a tool has read', () => {
   const contents = (messages: readonly Message[]): unknown[] => messages.map(({ content }) => content);
   const expected = ['read', `a.pdf\n${UNREAD}`];
   assert.equal(contents(parsed({ role: 'user', content: [result('read'), PDF] })), expected);
