@@ -6,6 +6,7 @@ import { recommended } from '../../../src/cli/commands/launch/choose-model.ts';
 import { batchArguments } from '../../../src/process/batch-file.ts';
 import { KEY_OF_SHELL, shellCommand } from '../../../src/cli/commands/launch/shell-command.ts';
 import { findInCatalogue } from '../../../src/models/pull/catalogue.ts';
+import { read } from '../../architecture/source-files.ts';
 
 const KEY = 'svc_secret';
 const connection: Connection = { url: 'http://[::1]:7117', key: KEY, model: 'qwen3-8b', contextLength: 65_536 };
@@ -36,6 +37,15 @@ test('Claude Code: its window for compaction is set only where it accepts it', (
   assert.is(of(65_536)['CLAUDE_CODE_MAX_OUTPUT_TOKENS'], '16384');
   assert.is(of(65_536)['CLAUDE_CODE_AUTO_COMPACT_WINDOW'], undefined);
   assert.is(of(131_072)['CLAUDE_CODE_AUTO_COMPACT_WINDOW'], '131072');
+});
+
+test('Claude Code: the guide to setting it up by hand has every variable that names a model', () => {
+  const guide = read('docs/guides/coding-agents.md');
+  const named = Object.entries(AGENTS.claude.settings(connection).variables).filter(
+    ([, value]) => value === 'qwen3-8b',
+  );
+  assert.ok(named.length > 1);
+  for (const [name] of named) assert.match(guide, `\`${name}\``);
 });
 
 test('Codex: values are TOML, whatever the name of the model', () => {
