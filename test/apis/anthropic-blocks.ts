@@ -23,6 +23,8 @@ const THOUGHT = { type: 'thinking', thinking: 'so', signature: 's' };
 const CALL = { type: 'tool_use', id: 'c1', name: 'f', input: {} };
 const RESULT = { type: 'tool_result', tool_use_id: 'c1', content: [TEXT] };
 const REFERENCE = { type: 'tool_reference', tool_name: 'f' };
+const PAGE = { type: 'web_search_result', title: 'Title', url: 'https://example.org/a', encrypted_content: 'x' };
+const SEARCHED = { type: 'web_search_tool_result', tool_use_id: 's', content: [PAGE] };
 const inResult = (block: Block): Context => user({ ...RESULT, content: [block] });
 
 const AT = 'messages[0].content';
@@ -31,8 +33,14 @@ const TYPE = `${CONTENT}.type`;
 const PROGRAMS = 'only the model calls tools here';
 
 /** Blocks that only Anthropic's own servers make. */
-export const foreign = (type: string, more: object = {}): Field =>
-  refused(`${TYPE} = ${type}`, { type, ...more }, assistant(TEXT));
+export const foreign = (type: string): Field => refused(`${TYPE} = ${type}`, { type }, assistant(TEXT));
+
+/** Such blocks, without which the history can be read. */
+export const dropped = (type: string, why: string = RAN): Field => ({
+  ...ignored(`${TYPE} = ${type}`, why, null, assistant(TEXT)),
+  sent: { messages: [{ role: 'assistant', content: [TEXT, { type }] }] },
+});
+const RAN = 'a tool that the provider ran itself';
 
 const TYPES: readonly Field[] = [
   honoured(`${TYPE} = text`, AT, { type: 'text', text: 'other' }),
@@ -40,21 +48,18 @@ const TYPES: readonly Field[] = [
   honoured(`${TYPE} = document`, AT, DOCUMENT),
   honoured(`${TYPE} = search_result`, AT, FOUND),
   honoured(`${TYPE} = thinking`, 'messages[0].reasoning', THOUGHT, assistant(TEXT)),
-  {
-    ...ignored(`${TYPE} = redacted_thinking`, 'only its author can read it', null, assistant(TEXT)),
-    sent: { messages: [{ role: 'assistant', content: [TEXT, { type: 'redacted_thinking', data: 'x' }] }] },
-  },
+  dropped('redacted_thinking', 'only its author can read it'),
   honoured(`${TYPE} = tool_use`, 'messages[0].tool_calls', CALL, assistant(TEXT)),
   honoured(`${TYPE} = tool_result`, 'messages[0].tool_call_id', RESULT),
+  honoured(`${TYPE} = web_search_tool_result`, AT, SEARCHED, assistant(TEXT)),
   ...[
     'server_tool_use',
-    'web_search_tool_result',
     'web_fetch_tool_result',
     'code_execution_tool_result',
     'bash_code_execution_tool_result',
     'text_editor_code_execution_tool_result',
     'tool_search_tool_result',
-  ].map((type) => foreign(type)),
+  ].map((type) => dropped(type)),
   refused(`${TYPE} = container_upload`, { type: 'container_upload', file_id: 'file_1' }),
 ];
 
@@ -104,12 +109,7 @@ const INNER_BLOCKS: readonly Field[] = [
   honoured(`${INNER}.type = search_result`, AT, FOUND, inResult(TEXT)),
   honoured(`${INNER}.type = tool_reference`, AT, REFERENCE, inResult(TEXT)),
   refused(`${INNER}.type = browser_state`, { type: 'browser_state', tabs: [] }, inResult(TEXT)),
-  refused(
-    `${INNER}.type = web_search_result`,
-    { type: 'web_search_result' },
-    assistant({ type: 'web_search_tool_result', content: [] }),
-    TYPE,
-  ),
+  honoured(`${INNER}.type = web_search_result`, AT, PAGE, assistant({ ...SEARCHED, content: [] })),
   honoured(`${INNER}.text`, AT, 'other', inResult(TEXT)),
   honoured(`${INNER}.source`, AT, { ...PNG, data: 'iVBORw0KGgoA' }, inResult(IMAGE)),
   honoured(
@@ -143,7 +143,10 @@ const INNER_BLOCKS: readonly Field[] = [
   ignored(`${INNER}.cache_control`, CACHE, { type: 'ephemeral' }, inResult(TEXT)),
   ignored(`${INNER}.citations`, NO_CITATIONS, { enabled: true }, inResult(DOCUMENT)),
   ignored(`${INNER}.transformations`, 'every picture is scaled as the model needs it', {}, inResult(IMAGE)),
-  ...(['tabs', 'state_changes', 'encrypted_content', 'url', 'page_age'] as const).map((name) =>
+  honoured(`${INNER}.url`, AT, 'https://example.org/b', assistant(SEARCHED)),
+  ignored(`${INNER}.encrypted_content`, 'only its author can read it', 'y', assistant(SEARCHED)),
+  ignored(`${INNER}.page_age`, 'titles and addresses are kept', '1 day', assistant(SEARCHED)),
+  ...(['tabs', 'state_changes'] as const).map((name) =>
     refused(`${INNER}.${name}`, 'x', inResult({ type: 'browser_state' }), `${INNER}.type`),
   ),
 ];

@@ -1,6 +1,15 @@
 /** Anthropic's Messages, and the counting of their tokens. */
 import { FINISH, START, text, type Script } from '../http/scripted.ts';
-import { BLOCK_KINDS, BLOCK_OPAQUE, BLOCK_PARTS, BLOCKS, CACHE, CONTENT, foreign } from './anthropic-blocks.ts';
+import {
+  BLOCK_KINDS,
+  BLOCK_OPAQUE,
+  BLOCK_PARTS,
+  BLOCKS,
+  CACHE,
+  CONTENT,
+  dropped,
+  foreign,
+} from './anthropic-blocks.ts';
 import { BESIDE, SEARCH, SERVER, TOOL_FIELDS } from './anthropic-tools.ts';
 import { honoured, honouredIn, ignored, refused, type Api, type Field } from './declare.ts';
 
@@ -143,16 +152,7 @@ export const COUNT_TOKENS: Api = {
 };
 
 const CHOSEN = `svc's own policies choose what stands in for a model`;
-const NEW_BLOCKS = [
-  'tool_addition',
-  'tool_removal',
-  'advisor_tool_result',
-  'mcp_tool_use',
-  'mcp_tool_result',
-  'compaction',
-  'mcp_tool_listing',
-  'fallback',
-];
+const NEW_BLOCKS = ['tool_addition', 'tool_removal', 'compaction', 'mcp_tool_listing', 'fallback'];
 const USER = { role: 'user', content: 'hi' };
 const LATE = {
   messages: [USER, { role: 'system', content: 'Be brief.' }],
@@ -197,6 +197,7 @@ export const BETA_MESSAGES: Api = {
     honouredIn('messages[].clear_at', 'messages', CLEARED, { messages: [...LATE.messages, USER] }),
     ignored('messages[].output_config', 'the effort holds for the whole request', { effort: 'low' }, LATE),
     ...NEW_BLOCKS.map((type) => foreign(type)),
+    ...['advisor_tool_result', 'mcp_tool_use', 'mcp_tool_result'].map((type) => dropped(type)),
     ...[
       'tool',
       'server_name',

@@ -78,12 +78,34 @@ export const UserBlocksSchema = blocks(
   ]),
 );
 
+/** What a search that the provider ran has found; an error is an object. */
+const WebSearchBlockSchema = v.object({
+  type: v.literal('web_search_tool_result'),
+  content: v.lazy((content) =>
+    Array.isArray(content) ? blocks(v.object({ title: v.string(), url: v.string() })) : v.object({}),
+  ),
+});
+
+/** Blocks that are ignored: what only its author can read, and calls that a provider ran itself, with their results. */
+const IGNORED = [
+  'redacted_thinking',
+  'server_tool_use',
+  'web_fetch_tool_result',
+  'code_execution_tool_result',
+  'bash_code_execution_tool_result',
+  'text_editor_code_execution_tool_result',
+  'tool_search_tool_result',
+  'advisor_tool_result',
+  'mcp_tool_use',
+  'mcp_tool_result',
+] as const;
+
 export const AssistantBlocksSchema = blocks(
   v.variant('type', [
     TextBlockSchema,
     v.object({ type: v.literal('thinking'), thinking: v.string() }),
-    /** Only its author can read it: ignored. */
-    v.object({ type: v.literal('redacted_thinking') }),
+    WebSearchBlockSchema,
+    v.object({ type: v.picklist(IGNORED) }),
     v.object({ type: v.literal('tool_use'), id, name, input: v.record(v.string(), v.unknown()) }),
   ]),
 );
@@ -95,3 +117,4 @@ export type PlainBlock = BlockOf<typeof ResultBlocksSchema>;
 export type UserBlock = BlockOf<typeof UserBlocksSchema>;
 export type AssistantBlock = BlockOf<typeof AssistantBlocksSchema>;
 export type ToolResultBlock = Extract<UserBlock, { type: 'tool_result' }>;
+export type WebSearchBlock = v.InferOutput<typeof WebSearchBlockSchema>;

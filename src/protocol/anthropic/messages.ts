@@ -17,6 +17,7 @@ import {
   type PlainBlock,
   type ToolResultBlock,
   type UserBlock,
+  type WebSearchBlock,
 } from './blocks.ts';
 
 /** A message with its content unchecked. */
@@ -138,6 +139,8 @@ function otherMessage({ role, param, blocks }: Turn): PlacedMessage {
   const calls: Placed<ToolCall>[] = [];
   for (const { block, param: at } of blocks as readonly Placed<AssistantBlock>[]) {
     if (block.type === 'text') texts.push({ block, param: at });
+    else if (block.type === 'web_search_tool_result')
+      texts.push(...foundBy(block).map((found) => ({ block: found, param: at })));
     else if (block.type === 'thinking') thoughts.push(block.thinking);
     else if (block.type === 'tool_use') {
       const { id, name, input } = block;
@@ -154,6 +157,13 @@ function otherMessage({ role, param, blocks }: Turn): PlacedMessage {
     },
     place: { ...placeOf(param, texts), calls: calls.map(({ param: at }) => at) },
   };
+}
+
+/** The pages that a search has found, if any, as a text. */
+function foundBy({ content }: WebSearchBlock): PlainBlock[] {
+  if (!Array.isArray(content) || content.length === 0) return [];
+  const pages = content.map(({ title, url }) => `${title}: ${url}`);
+  return [{ type: 'text', text: joined(['[search results]', ...pages]) }];
 }
 
 function placeOf(message: string, blocks: readonly Placed<PlainBlock>[]): Place {
