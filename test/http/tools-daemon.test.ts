@@ -141,14 +141,30 @@ test('a schema that is too large is refused by name', async () => {
   assert.equal([long.status, long.param], [400, 'tools[0].parameters']);
 });
 
-test('roles in an order that the template refuses are a 400, also for a stream', async () => {
-  const turns: OpenAI.ChatCompletionMessageParam[] = [...messages, ...messages];
+test('roles in an order that the template refuses are a 400 with its reason, also for a stream', async () => {
+  const turns: OpenAI.ChatCompletionMessageParam[] = [{ role: 'assistant', content: 'my secret' }, ...messages];
   for (const stream of [false, true]) {
-    const { status, param } = await failure(
+    const error = await failure(
       client.chat.completions.create({ model: 'orderly', messages: turns, max_completion_tokens: 4, stream }),
     );
-    assert.equal([status, param], [400, 'messages']);
+    assert.equal([error.status, error.param], [400, 'messages']);
+    assert.match(error.message, /refuses this chat: "Conversation roles must alternate/);
+    assert.not.match(error.message, /secret/);
   }
+});
+
+test('several messages of one role are one turn for a template that refuses them', async () => {
+  const ask = async (turns: OpenAI.ChatCompletionMessageParam[]): Promise<number | undefined> => {
+    const request = { model: 'orderly', messages: turns, max_completion_tokens: 1 };
+    return (await client.chat.completions.create(request)).usage?.prompt_tokens;
+  };
+  const loose = await ask([
+    { role: 'user', content: 'one' },
+    { role: 'user', content: [{ type: 'text', text: 'two' }] },
+    { role: 'system', content: 'three' },
+  ]);
+  const strict = await ask([{ role: 'user', content: 'one\n\ntwo\n\n<system-reminder>\nthree\n</system-reminder>' }]);
+  assert.is(loose, strict);
 });
 
 test('svc run offers the tools of a file and prints the calls', async () => {

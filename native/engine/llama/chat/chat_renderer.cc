@@ -12,6 +12,7 @@
 #include "engine/base/work_limit.h"
 #include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/own_calls.h"
+#include "engine/llama/chat/refused_chat.h"
 #include "engine/llama/chat/template_limit.h"
 
 namespace svc {
@@ -22,8 +23,13 @@ namespace {
 constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
                                                     "tool"};
 
-Status Refuse(const char* why, const char* param) {
-  return {StatusCode::kInvalidRequest, why, param};
+Status Refuse(std::string why, const char* param) {
+  return {StatusCode::kInvalidRequest, std::move(why), param};
+}
+
+std::string SourceOf(const common_chat_templates* templates) {
+  return common_chat_templates_source(templates) +
+         common_chat_templates_source(templates, "tool_use");
 }
 
 // Refuses JSON texts that llama.cpp could not convert.
@@ -165,9 +171,7 @@ Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model,
   Result<common_chat_templates_ptr> templates = InitTemplates(model.get(), chat_template);
   if (!templates.ok()) return templates.status();
   renderer->templates_ = std::move(templates.value());
-  const common_chat_templates* const found = renderer->templates_.get();
-  renderer->special_text_.emplace(
-      model, common_chat_templates_source(found) + common_chat_templates_source(found, "tool_use"));
+  renderer->special_text_.emplace(model, SourceOf(renderer->templates_.get()));
   renderer->LearnFormats();
   return renderer;
 }
@@ -325,7 +329,7 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage
     Result<std::shared_ptr<const AnswerFormat>> format = MakeAnswerFormat(found, options);
     if (!format.ok()) return format.status();
     return Rendered{std::move(found.prompt), std::move(format.value())};
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
     if (WorkLimit::IsOutOfMemory()) {
       return Refuse(
           "the model's chat template needs too much memory for this chat, or follows values that "
@@ -336,8 +340,9 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage
       return Refuse("the model's chat template does not end on this chat, or takes too long",
                     "messages");
     }
-    // The exception's message is dropped: it quotes the template at length, and may quote the chat.
-    return Refuse("the model's chat template refuses this chat", "messages");
+    // Both forms count towards the thread's one WorkLimit.
+    if (const auto strict = StrictForm(messages)) return Apply(*strict, options);
+    return Refuse(RefusalMessage(error.what(), SourceOf(templates_.get())), "messages");
   }
 }
 

@@ -56,9 +56,10 @@ class ChatRenderer {
   // True if the prompt opens the reasoning, unless it leaves it out.
   bool opens_thinking() const { return OpensThinking(*thinking_); }
 
-  // Returns the prompt as text, ready for the assistant's turn. Error: kInvalidRequest (a role is
-  // unknown, the template refuses the chat, it has no form for the options, or this thread's
-  // WorkLimit is exceeded).
+  // Returns the prompt as text, ready for the assistant's turn: of the chat as it is or, if the
+  // template refuses that, of its stricter form (refused_chat.h). Error: kInvalidRequest (a role is
+  // unknown, the template refuses both, it has no form for the options, or this thread's WorkLimit
+  // is exceeded).
   Result<std::string> Render(const std::vector<ChatMessage>& messages,
                              const ChatOptions& options = {}) const;
 

@@ -188,11 +188,12 @@ TEST(WhatTheTemplateCannotDoIsRefused) {
     EXPECT_EQ(code({{"endoftext", "Hi"}}), StatusCode::kInvalidRequest);
     EXPECT_EQ(code({{"", "Hi"}}), StatusCode::kInvalidRequest);
     if (!IsGemma(path)) continue;
-    // Gemma's template requires alternating roles; the error must not quote the chat.
+    // Gemma's template requires a user first; the error must not quote the chat.
     const Result<ChatPrompt> refused =
-        fixture.renderer->RenderTokens({{"user", "my secret"}, {"user", "my secret"}});
+        fixture.renderer->RenderTokens({{"assistant", "my secret"}, {"user", "my secret"}});
     EXPECT_EQ(refused.status().code(), StatusCode::kInvalidRequest);
     EXPECT(refused.status().message().find("secret") == std::string::npos);
+    EXPECT(refused.status().message().find("roles must alternate") != std::string::npos);
   }
 }
 
@@ -201,7 +202,7 @@ TEST(AChatThatIsFarTooLongIsNotRendered) {
   REQUIRE(gemma.renderer != nullptr);
   const std::string text(1U << 20U, 'a');
   // The template refuses both.
-  const Chat questions = {{"user", text}, {"user", text}};
+  const Chat questions = {{"assistant", "a"}, {"user", text}};
   const Chat answers = {{"assistant", text}, {"assistant", text}};
   const auto code = [&](const Chat& chat, std::uint32_t context_length) {
     return gemma.renderer->RenderTokens(chat, {}, context_length).status().code();

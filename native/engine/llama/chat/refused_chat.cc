@@ -1,0 +1,103 @@
+#include "engine/llama/chat/refused_chat.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace svc {
+namespace {
+
+// Limits of the template's reason, in bytes. Shorter ones match the template by chance.
+constexpr std::size_t kMinReason = 8;
+constexpr std::size_t kMaxReason = 200;
+
+bool IsSystem(const ChatMessage& message) {
+  return message.role == "system" || message.role == "developer";
+}
+
+bool IsOneTurn(const ChatMessage& first, const ChatMessage& second) {
+  if (IsSystem(first) && IsSystem(second)) return true;
+  return first.role == second.role && first.role != "tool" && first.tool_calls.empty() &&
+         second.tool_calls.empty();
+}
+
+void Append(const std::string& added, std::string* text) {
+  if (!text->empty() && !added.empty()) *text += "\n\n";
+  *text += added;
+}
+
+// Length of the longest beginning of `reason` that begins a literal of the template.
+std::size_t LiteralLength(std::string_view reason, std::string_view source) {
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    if (source[i] != '\'' && source[i] != '"') continue;
+    const std::string_view literal = source.substr(i + 1, reason.size());
+    const auto ends = std::ranges::mismatch(reason, literal).in1;
+    longest = std::max(longest, static_cast<std::size_t>(ends - reason.begin()));
+  }
+  return longest;
+}
+
+bool IsInCharacter(std::string_view text, std::size_t at) {
+  return at > 0 && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
+}
+
+// The literal part of what the template passed to raise_exception(); empty: there is none.
+std::string ReasonOf(std::string_view error, std::string_view source) {
+  // The interpreter quotes the source before it, with its line breaks replaced.
+  constexpr std::string_view kHead = "\nError: Jinja Exception: ";
+  const std::size_t head = error.find(kHead);
+  if (head == std::string_view::npos) return {};
+  const std::string_view whole = error.substr(head + kHead.size());
+  std::size_t length = LiteralLength(whole.substr(0, kMaxReason), source);
+  while (IsInCharacter(whole, length)) --length;
+  if (length < kMinReason) return {};
+  std::string reason(whole.substr(0, length));
+  const auto is_control = [](char each) {
+    return static_cast<unsigned char>(each) < 0x20 || each == 0x7F;
+  };
+  std::ranges::replace_if(reason, is_control, ' ');
+  return length < whole.size() ? reason + "…" : reason;
+}
+
+}  // namespace
+
+std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage>& messages) {
+  std::vector<ChatMessage> strict;
+  bool differs = false;
+  for (const ChatMessage& message : messages) {
+    ChatMessage made = {.role = message.role,
+                        .content = message.content,
+                        .reasoning = message.reasoning,
+                        .tool_calls = message.tool_calls,
+                        .tool_call_id = message.tool_call_id,
+                        .tool_name = message.tool_name};
+    const bool is_beginning = strict.empty() || (strict.size() == 1 && IsSystem(strict.front()));
+    if (IsSystem(message) && !is_beginning) {
+      made.role = "user";
+      made.content = "<system-reminder>\n" + message.content + "\n</system-reminder>";
+      differs = true;
+    }
+    if (strict.empty() || !IsOneTurn(strict.back(), made)) {
+      strict.push_back(std::move(made));
+      continue;
+    }
+    Append(made.content, &strict.back().content);
+    Append(made.reasoning, &strict.back().reasoning);
+    differs = true;
+  }
+  if (!differs) return std::nullopt;
+  return strict;
+}
+
+std::string RefusalMessage(std::string_view error, std::string_view source) {
+  const std::string reason = ReasonOf(error, source);
+  if (reason.empty()) {
+    return "the model's chat template refuses this chat; send one system message first and then "
+           "messages of the user and the assistant in turn, or use another model";
+  }
+  return "the model's chat template refuses this chat: \"" + reason +
+         "\"; change the messages as it says, or use another model";
+}
+
+}  // namespace svc

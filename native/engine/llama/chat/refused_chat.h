@@ -1,0 +1,31 @@
+// What is done about a chat that the model's chat template refuses.
+//
+// Many templates take one system message, at the beginning, and then users and assistants in turn.
+// Clients send several system messages, or the text and the picture of one turn as two messages.
+// Such a chat is rendered once more in a stricter form, which keeps every text and its place. The
+// system text does not move up: the prompt's beginning stays the same from turn to turn, as the
+// prefix cache needs it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/types/chat.h"
+
+namespace svc {
+
+// Returns the chat with neighbours of one role joined by a blank line, and system messages after
+// the beginning as texts of the user, marked as src/protocol/anthropic/messages.ts marks them.
+// Tool results and messages with tool calls stay as they are. Absent if that is the chat itself;
+// so there is no stricter form of what was returned. Pictures and sounds are marks in the contents
+// by then (media_marks.h): `media` is empty.
+std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage>& messages);
+
+// The error's message for a refused chat: the template's reason and what to do. `error`: what()
+// of the exception. The reason may quote the chat, and it is logged; so no more of it is shown than
+// stands literally in the template's `source`.
+std::string RefusalMessage(std::string_view error, std::string_view source);
+
+}  // namespace svc
