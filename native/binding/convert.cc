@@ -58,7 +58,7 @@ Napi::Object ToObject(Napi::Env env, const Status& status) {
   Napi::Object error = Napi::Object::New(env);
   error.Set("code", StatusCodeName(status.code()));
   error.Set("message", status.message());
-  if (!status.param().empty()) error.Set("param", status.param());
+  SetDetails(env, status, &error);
   return error;
 }
 

@@ -4,13 +4,23 @@
 
 namespace svc::binding {
 
+void SetDetails(Napi::Env env, const Status& status, Napi::Object* error) {
+  if (!status.param().empty()) error->Set("param", status.param());
+  if (!status.overflow()) return;
+  Napi::Object sizes = Napi::Object::New(env);
+  sizes.Set("prompt_tokens", static_cast<double>(status.overflow()->prompt_tokens));
+  sizes.Set("is_minimum", status.overflow()->is_minimum);
+  sizes.Set("context_length", status.overflow()->context_length);
+  error->Set("overflow", sizes);
+}
+
 Napi::Error MakeError(Napi::Env env, const Status& status) {
   const auto code = Napi::String::New(env, StatusCodeName(status.code()));
   const auto message = Napi::String::New(env, status.message());
   const Napi::FunctionReference& error_class = Environment::Of(env).error_class;
-  Napi::Object options = Napi::Object::New(env);
-  if (!status.param().empty()) options.Set("param", status.param());
-  if (!error_class.IsEmpty()) return {env, error_class.New({code, message, options})};
+  Napi::Object details = Napi::Object::New(env);
+  SetDetails(env, status, &details);
+  if (!error_class.IsEmpty()) return {env, error_class.New({code, message, details})};
   Napi::Error error = Napi::Error::New(env, status.message());
   error.Set("code", code);
   return error;

@@ -13,7 +13,10 @@
 
 namespace svc::binding {
 
-// Returns `new ErrorClass(code, message, {param})` of the class passed to setErrorClass; before
+// Sets the `param` and `overflow` that the status has.
+void SetDetails(Napi::Env env, const Status& status, Napi::Object* error);
+
+// Returns `new ErrorClass(code, message, details)` of the class passed to setErrorClass; before
 // that, a plain Error with `code`. REQUIRES: !status.ok().
 Napi::Error MakeError(Napi::Env env, const Status& status);
 

@@ -119,7 +119,8 @@ class LlamaTextEngine final : public TextEngine {
     const auto input_tokens = static_cast<std::uint32_t>(submission.prompt.size());
     if (input_tokens == 0) return Status(StatusCode::kInvalidRequest, "the prompt is empty");
     if (input_tokens + 1 > info().context_length) {
-      return LlamaModel::TooLong(std::to_string(input_tokens), info().context_length);
+      return LlamaModel::TooLong(
+          {.prompt_tokens = input_tokens, .context_length = info().context_length});
     }
     const std::optional<std::uint32_t> budget =
         format != nullptr ? chat_->ThinkingBudget(request.chat) : std::nullopt;

@@ -3,6 +3,7 @@
  * names of the protocol and of the C++ structs, which list them (native/engine/types/).
  */
 import type { EmbedRequest } from '../protocol/embed.ts';
+import type { Overflow } from '../protocol/errors.ts';
 import type {
   Continuation,
   FinishEvent,
@@ -228,6 +229,12 @@ export interface NativeToolCallPart {
   readonly arguments: string;
 }
 
+/** What an error has besides code and message. */
+export interface NativeErrorDetails {
+  readonly param?: string;
+  readonly overflow?: Overflow;
+}
+
 /** Output of one request in one step, in the frame and from the addon. */
 export interface EngineOutput {
   readonly id: number;
@@ -240,7 +247,7 @@ export interface EngineOutput {
   /** Only with a continuation: the tokens since the last output. */
   readonly tokens?: readonly number[];
   readonly finish?: EngineFinish;
-  readonly error?: { readonly code: string; readonly message: string; readonly param?: string };
+  readonly error?: { readonly code: string; readonly message: string } & NativeErrorDetails;
 }
 
 /** Number of KV-cache cells that a generation needs to go on. */
@@ -435,8 +442,8 @@ export interface Addon {
     readonly llamaCpp: string;
     readonly llama: 'prebuilt' | 'source';
   };
-  /** Sets the class of all errors that the addon throws: `new ErrorClass(code, message, { param })`. */
-  setErrorClass(errorClass: new (code: never, message: string, options: { param?: string }) => Error): void;
+  /** Sets the class of all errors that the addon throws: `new ErrorClass(code, message, details)`. */
+  setErrorClass(errorClass: new (code: never, message: string, details: NativeErrorDetails) => Error): void;
   /**
    * Receives libllama's log lines, batched on the JavaScript thread. The last logger set in the process gets them;
    * until one is set they are dropped.

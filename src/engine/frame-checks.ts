@@ -4,7 +4,7 @@
  * compile. The checks are plain functions because one runs per token.
  */
 import type { SandboxReport } from '../process/addon.ts';
-import type { ErrorRecord } from '../protocol/errors.ts';
+import type { ErrorRecord, Overflow } from '../protocol/errors.ts';
 import type { Repetition, Usage } from '../protocol/generate.ts';
 import type { StepsHealth } from '../protocol/records.ts';
 import type {
@@ -73,6 +73,7 @@ const error = object<ErrorRecord>({
   hint: optional(atMost(TEXT_LENGTH)),
   param: optional(name),
   retry_after_seconds: optional(figure),
+  overflow: optional(object<Overflow>({ prompt_tokens: figure, is_minimum: flag, context_length: figure })),
 });
 
 const deviceFields: Fields<NativeDevice> = {

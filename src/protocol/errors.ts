@@ -49,6 +49,15 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
+/** Sizes of a prompt that does not fit. The clients of some APIs read them. */
+export interface Overflow {
+  readonly prompt_tokens: number;
+  /** True if the prompt has at least so many: it was not tokenized to its end. */
+  readonly is_minimum: boolean;
+  /** Of the prompt and at least one generated token. */
+  readonly context_length: number;
+}
+
 /** The serialized form of an error: over a pipe, in a response body, in `--json` on stderr. */
 export interface ErrorRecord {
   readonly code: ErrorCode;
@@ -57,6 +66,8 @@ export interface ErrorRecord {
   /** The request field at fault, by the caller's name for it. */
   readonly param?: string;
   readonly retry_after_seconds?: number;
+  /** Only of CONTEXT_OVERFLOW, and only if the sizes are those of a whole prompt. */
+  readonly overflow?: Overflow;
 }
 
 export interface SvcErrorOptions {
@@ -66,6 +77,7 @@ export interface SvcErrorOptions {
   readonly hint?: string;
   readonly param?: string;
   readonly retryAfterSeconds?: number;
+  readonly overflow?: Overflow;
   /** Overrides the code's default, for instance if a provider says whether a retry makes sense. */
   readonly retryable?: boolean;
   readonly cause?: unknown;
@@ -86,6 +98,7 @@ export class SvcError extends Error {
   readonly hint: string | undefined;
   readonly param: string | undefined;
   readonly retryAfterSeconds: number | undefined;
+  readonly overflow: Overflow | undefined;
   /** True if the same request may succeed later, unchanged. */
   readonly retryable: boolean;
 
@@ -97,6 +110,7 @@ export class SvcError extends Error {
     this.hint = options.hint === undefined ? undefined : bounded(options.hint);
     this.param = options.param === undefined ? undefined : bounded(options.param, PARAM_LENGTH);
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.overflow = options.overflow;
     this.retryable = options.retryable ?? ERRORS[code].retryable;
   }
 
@@ -114,12 +128,14 @@ export class SvcError extends Error {
       code: this.code,
       message: this.told,
       ...given({ hint: this.hint, param: this.param, retry_after_seconds: this.retryAfterSeconds }),
+      ...given({ overflow: this.overflow }),
     };
   }
 
   static fromRecord(record: ErrorRecord): SvcError {
     return new SvcError(isErrorCode(record.code) ? record.code : 'INTERNAL', record.message, {
       ...given({ hint: record.hint, param: record.param, retryAfterSeconds: record.retry_after_seconds }),
+      ...given({ overflow: record.overflow }),
     });
   }
 

@@ -128,7 +128,6 @@ test('any text arrives unchanged', async () => {
 
 const statuses: readonly [ErrorCode, number, string, string, 'yes' | 'no'][] = [
   ['MODEL_NOT_FOUND', 404, 'invalid_request_error', 'model_not_found', 'no'],
-  ['CONTEXT_OVERFLOW', 413, 'invalid_request_error', 'context_length_exceeded', 'no'],
   ['MODEL_INVALID', 422, 'invalid_request_error', 'model_invalid', 'no'],
   ['BUSY', 429, 'rate_limit_error', 'rate_limit_exceeded', 'yes'],
   ['ENGINE_CRASHED', 502, 'server_error', 'engine_crashed', 'yes'],

@@ -86,9 +86,9 @@ test('the context that is shown is the one that requests have', async () => {
 
 test('a prompt beyond the trained length is refused with both numbers, and the hint fits', async () => {
   const { status, json } = await chat(140_000);
-  assert.is(status, 413);
+  assert.is(status, 400);
   assert.is(json.error?.code, 'context_length_exceeded');
-  assert.match(json.error?.message ?? '', /\d{5,6} tokens.* 131072$/);
+  assert.match(json.error?.message ?? '', /context length is 131072 tokens, and the prompt has .*\d{5,6},/);
   assert.match(json.error?.hint ?? '', /was trained for this length/);
 });
 

@@ -1,8 +1,10 @@
 /** Our answers, errors and cut streams as the official client sees them. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import OpenAI, { APIError, BadRequestError, InternalServerError, NotFoundError, RateLimitError } from 'openai';
-import { SvcError, type ErrorCode } from '../../src/protocol/errors.ts';
+import type { APIError } from 'openai';
+import OpenAI, { BadRequestError, InternalServerError, NotFoundError, RateLimitError } from 'openai';
+import { SvcError, type ErrorCode, type Overflow } from '../../src/protocol/errors.ts';
+import { given } from '../../src/protocol/given.ts';
 import { waitFor } from '../support/wait.ts';
 import { openAiAt } from '../support/openai.ts';
 import { failure } from './api-failure.ts';
@@ -62,7 +64,7 @@ test('errors arrive as classes of the client, with our message, code, param and 
     ['MODEL_NOT_FOUND', NotFoundError, 'model_not_found'],
     ['BUSY', RateLimitError, 'rate_limit_exceeded'],
     ['ENGINE_CRASHED', InternalServerError, 'engine_crashed'],
-    ['CONTEXT_OVERFLOW', APIError, 'context_length_exceeded'],
+    ['CONTEXT_OVERFLOW', BadRequestError, 'context_length_exceeded'],
   ];
   for (const [code, kind, wireCode] of classes) {
     failWith(code);
@@ -74,6 +76,23 @@ test('errors arrive as classes of the client, with our message, code, param and 
       assert.match(String(error.requestID), /^[0-9a-f]{32}$/);
     }
   }
+});
+
+test('a prompt that is too long is refused in the words that agents look for', async () => {
+  const sizes = { prompt_tokens: 3638, is_minimum: false, context_length: 2048 };
+  const messageOf = async (overflow?: Overflow): Promise<string> => {
+    listener.backend.script = async function* () {
+      throw new SvcError('CONTEXT_OVERFLOW', 'input[1] has 602 tokens', given({ overflow }));
+    };
+    const { status, message } = await failure(client.chat.completions.create({ model: 'tiny', messages }));
+    assert.is(status, 400);
+    return message;
+  };
+  // LangChain.js reads the first half, LiteLLM the second.
+  const words = "400 the prompt exceeds the context window: this model's maximum context length is 2048 tokens, ";
+  assert.is(await messageOf(sizes), `${words}and the prompt has 3638, with one more to be generated`);
+  assert.match(await messageOf({ ...sizes, is_minimum: true }), /the prompt has at least 3638, with one more/);
+  assert.is(await messageOf(), '400 the prompt exceeds the context window: input[1] has 602 tokens');
 });
 
 test('the client retries retryable errors only', async () => {

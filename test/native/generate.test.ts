@@ -252,8 +252,9 @@ test('with a seed no drafts are made; without one, accepted tokens never exceed 
 test('a prompt longer than the context is rejected with both lengths, and its id is free again', async ({ engine }) => {
   const prompt = 'word '.repeat(3000);
   const { length } = engine.native.tokenize(prompt);
-  const { message } = await rejection(() => engine.native.submit({ id: 77_777, prompt }), 'CONTEXT_OVERFLOW');
+  const { message, overflow } = await rejection(() => engine.native.submit({ id: 77_777, prompt }), 'CONTEXT_OVERFLOW');
   assert.ok(message.includes(String(length)) && message.includes('2048'), message);
+  assert.equal(overflow, { prompt_tokens: length, is_minimum: false, context_length: 2048 });
   assert.is((await engine.generate({ ...greedy(2), id: 77_777 })).finish.usage.output_tokens, 2);
 });
 
@@ -261,7 +262,9 @@ test('a prompt that is far too long is rejected before it is rendered and tokeni
   const text = 'the quick brown fox '.repeat(1_600_000);
   const content = `<|im_end|>${text}`;
   for (const prompt of [{ prompt: text }, { messages: [{ role: 'user', content }] }]) {
-    const { message } = await rejection(() => engine.native.submit({ id: 77_778, ...prompt }), 'CONTEXT_OVERFLOW');
+    const refused = await rejection(() => engine.native.submit({ id: 77_778, ...prompt }), 'CONTEXT_OVERFLOW');
+    const { message, overflow } = refused;
+    assert.is(overflow?.is_minimum, true);
     assert.match(message, /^the prompt has at least \d{6,} tokens, .* more than the context of 2048$/);
   }
 });

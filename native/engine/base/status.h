@@ -2,6 +2,8 @@
 // API; exceptions of libllama are caught at the call and become a Status.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,11 +27,21 @@ enum class StatusCode {
 // "INVALID_REQUEST" and so on. Static storage.
 const char* StatusCodeName(StatusCode code);
 
+// Sizes of a prompt that does not fit, for APIs whose clients read them.
+struct Overflow {
+  std::size_t prompt_tokens = 0;
+  bool is_minimum = false;  // it was not tokenized to its end
+  std::uint32_t context_length = 0;
+};
+
 class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(StatusCode code, std::string message, std::string param = "")
       : code_(code), message_(std::move(message)), param_(std::move(param)) {}
+  // kContextOverflow.
+  Status(std::string message, const Overflow& overflow)
+      : code_(StatusCode::kContextOverflow), message_(std::move(message)), overflow_(overflow) {}
 
   static Status Ok() { return {}; }
 
@@ -39,11 +51,13 @@ class [[nodiscard]] Status {
   const std::string& message() const { return message_; }
   // The request field at fault, as src/engine/addon.ts names it; empty: unspecified.
   const std::string& param() const { return param_; }
+  const std::optional<Overflow>& overflow() const { return overflow_; }
 
  private:
   StatusCode code_ = StatusCode::kOk;
   std::string message_;
   std::string param_;
+  std::optional<Overflow> overflow_;
 };
 
 // Status of the exception being handled: kOutOfMemory with `no_memory` for std::bad_alloc,

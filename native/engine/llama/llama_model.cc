@@ -251,18 +251,19 @@ ModelInfo LlamaModel::Describe() const {
   return info;
 }
 
-Status LlamaModel::TooLong(const std::string& tokens, std::uint32_t context_length) {
-  return Status(StatusCode::kContextOverflow,
-                "the prompt has " + tokens +
+Status LlamaModel::TooLong(const Overflow& overflow) {
+  const std::string least = overflow.is_minimum ? "at least " : "";
+  return Status("the prompt has " + least + std::to_string(overflow.prompt_tokens) +
                     " tokens, and with one to generate that is more than the context of " +
-                    std::to_string(context_length));
+                    std::to_string(overflow.context_length),
+                overflow);
 }
 
 Status LlamaModel::CheckLength(std::size_t length, std::uint32_t context_length) const {
   if (context_length == 0 || longest_piece_ == 0) return Status::Ok();
   const std::size_t least = (length + longest_piece_ - 1) / longest_piece_;
   if (least + 1 <= context_length) return Status::Ok();
-  return TooLong("at least " + std::to_string(least), context_length);
+  return TooLong({.prompt_tokens = least, .is_minimum = true, .context_length = context_length});
 }
 
 Result<std::vector<Token>> LlamaModel::Tokenize(const std::string& text, bool add_special,

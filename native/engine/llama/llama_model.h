@@ -50,9 +50,9 @@ class LlamaModel {
   // Describes the file. Leaves context_length, threads and has_chat_template unset.
   ModelInfo Describe() const;
 
-  // Returns kContextOverflow for a prompt that leaves no room for a generated token. `tokens`:
-  // their number, or "at least" and a number. The message names both numbers.
-  static Status TooLong(const std::string& tokens, std::uint32_t context_length);
+  // Returns kContextOverflow for a prompt that leaves no room for a generated token. Its message
+  // names both numbers.
+  static Status TooLong(const Overflow& overflow);
   // Returns kContextOverflow if the length of a text alone, in bytes, shows that its tokens plus
   // one exceed the context; 0: no limit.
   Status CheckLength(std::size_t length, std::uint32_t context_length) const;

@@ -304,9 +304,12 @@ TEST(LongPiecesAreWhole) {
 }
 
 TEST(APromptThatIsTooLongIsToldByBothNumbers) {
-  const Status status = LlamaModel::TooLong("at least 77", 64);
+  const Status status =
+      LlamaModel::TooLong({.prompt_tokens = 77, .is_minimum = true, .context_length = 64});
   EXPECT_EQ(status.code(), StatusCode::kContextOverflow);
   EXPECT(Has(status.message(), "at least 77 tokens") && Has(status.message(), "context of 64"));
+  REQUIRE(status.overflow().has_value());
+  EXPECT_EQ(status.overflow()->prompt_tokens, 77U);
   const auto model = Load("tiny-llama");
   REQUIRE(model != nullptr);
   const std::string text(100'000, 'a');

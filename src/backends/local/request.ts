@@ -159,7 +159,7 @@ export function explained(
   request: GenerateRequest | EmbedRequest | RerankRequest | TokenizeRequest | DetokenizeRequest,
   engine: PlannedEngine,
 ): SvcError {
-  const { code, message, param, hint } = error;
+  const { code, message, param, hint, overflow } = error;
   if (code === 'INVALID_REQUEST' && param === 'grammar') {
     if (!('format' in request)) return invalid('tools', `cannot be enforced: ${message}`);
     const isGrammar = request.format.type === 'grammar';
@@ -167,7 +167,11 @@ export function explained(
   }
   if ((code !== 'CONTEXT_OVERFLOW' && code !== 'OUT_OF_MEMORY') || hint !== undefined) return error;
   const longer = code === 'OUT_OF_MEMORY' ? `${MORE_MEMORY}${smallerCache(engine)}` : longerContext(engine);
-  return new SvcError(code, message, { hint: `${shorter(request)}; ${longer}`, cause: error });
+  return new SvcError(code, message, {
+    hint: `${shorter(request)}; ${longer}`,
+    ...given({ overflow }),
+    cause: error,
+  });
 }
 
 function shorter(request: Parameters<typeof explained>[1]): string {

@@ -9,7 +9,7 @@ import type { ServerResponse } from 'node:http';
 import { anthropicStatus, toAnthropicError } from '../../protocol/anthropic/error.ts';
 import type { SvcError } from '../../protocol/errors.ts';
 import { toOllamaError } from '../../protocol/ollama/error.ts';
-import { toOpenAiError } from '../../protocol/openai/chat-response.ts';
+import { openAiStatus, toOpenAiError } from '../../protocol/openai/chat-response.ts';
 import { drained } from './drained.ts';
 import { discardBody } from './discard-body.ts';
 
@@ -123,7 +123,7 @@ export class Reply {
       res.write(this.#stream?.encodeError(error, this.#id) ?? '', destroy);
       return;
     }
-    const http = this.#family === 'anthropic' ? anthropicStatus(error) : error.facts.http;
+    const http = this.#status(error);
     if (error.code === 'BUSY' || error.code === 'NOT_READY' || error.retryAfterSeconds !== undefined) {
       res.setHeader('retry-after', String(Math.ceil(error.retryAfterSeconds ?? RETRY_AFTER_SECONDS)));
     }
@@ -131,6 +131,17 @@ export class Reply {
     // OpenAI's and Anthropic's clients retry every 429 and 5xx unless this header forbids it.
     if ((http >= 500 || http === 429) && !error.retryable) res.setHeader('x-should-retry', 'false');
     this.json(http, this.#encode(error));
+  }
+
+  #status(error: SvcError): number {
+    switch (this.#family) {
+      case 'openai':
+        return openAiStatus(error);
+      case 'anthropic':
+        return anthropicStatus(error);
+      default:
+        return error.facts.http;
+    }
   }
 
   #encode(error: SvcError): unknown {

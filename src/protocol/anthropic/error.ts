@@ -1,5 +1,5 @@
 /** Converts errors to Anthropic's format. */
-import type { SvcError } from '../errors.ts';
+import type { Overflow, SvcError } from '../errors.ts';
 import { given } from '../given.ts';
 
 /** Status with which Anthropic's API answers while it cannot take requests. */
@@ -16,8 +16,9 @@ const TYPES: ReadonlyMap<number, string> = new Map([
   [OVERLOADED, 'overloaded_error'],
 ]);
 
-/** HTTP status of an error in this API. */
+/** HTTP status of an error in this API, whose clients shorten a chat only after a 400. */
 export function anthropicStatus(error: SvcError): number {
+  if (error.code === 'CONTEXT_OVERFLOW') return 400;
   return error.code === 'NOT_READY' ? OVERLOADED : error.facts.http;
 }
 
@@ -38,10 +39,16 @@ export function toAnthropicError(error: SvcError, id: string): object {
 
 /**
  * Clients show only this text: it names the field. Coding agents shorten their conversation when they read "prompt is too
- * long".
+ * long", by as much as the two numbers differ.
  */
-function messageOf({ code, told, hint, param }: SvcError): string {
+function messageOf({ code, told, hint, param, overflow }: SvcError): string {
   const named = param === undefined || told.startsWith(param) ? told : `${param}: ${told}`;
-  const text = hint === undefined ? named : `${named}; ${hint}`;
-  return code === 'CONTEXT_OVERFLOW' ? `prompt is too long: ${text}` : text;
+  const text = overflow === undefined ? named : sizesOf(overflow);
+  const whole = hint === undefined ? text : `${text}; ${hint}`;
+  return code === 'CONTEXT_OVERFLOW' ? `prompt is too long: ${whole}` : whole;
+}
+
+/** One token of the context is for the answer. */
+function sizesOf({ prompt_tokens, is_minimum, context_length }: Overflow): string {
+  return `${is_minimum ? 'at least ' : ''}${String(prompt_tokens)} tokens > ${String(context_length - 1)} maximum`;
 }

@@ -132,7 +132,7 @@ export const LIMITS: readonly Fault[] = [
     daemon: 'lives',
     underLoad: true,
     mayFail: ['context_length_exceeded'],
-    sees: /^HTTP 413 context_length_exceeded: .*\d+.*\d+/,
+    sees: /^HTTP 400 context_length_exceeded: .*\d+.*\d+/,
     async plant(scene) {
       let saw = '';
       await scene.timed(async () => ({ saw } = await scene.requests.ask({ prompt: 'llama '.repeat(20_000) })));

@@ -91,7 +91,7 @@ for (const [name, useResponses] of [
     const cases = [
       [runner, agent('huge'), svc.QUESTION, 404, /huge/],
       [runner, agent('plain', { temperature: -1 }), svc.QUESTION, 400, /temperature/],
-      [runner, agent('plain'), svc.LONG, 413, /\d{4,}/],
+      [runner, agent('plain'), svc.LONG, 400, /\d{4,}/],
       [runnerOf(useResponses, 'wrong'), agent('plain'), svc.QUESTION, 401, /key/],
     ];
     for (const [by, asked, question, status, message] of cases) {

@@ -59,6 +59,7 @@ const PROVIDERS = {
     embedding: ollama(svc.KEY).textEmbeddingModel,
     think: { ollama: { think: true, options: { num_predict: 30 } } },
     wrong: [{ providerOptions: { ollama: { options: { num_predict: 0.5 } } } }, /num_predict/],
+    tooLong: 413,
   },
 };
 
@@ -139,7 +140,11 @@ function tools(test, model, { options, isFreeToCall = false }) {
   });
 }
 
-function troubles(test, models, { options, long = options, wrong = [{ temperature: -1 }, /temperature/] }) {
+function troubles(
+  test,
+  models,
+  { options, long = options, wrong = [{ temperature: -1 }, /temperature/], tooLong = 400 },
+) {
   const model = models(svc.KEY);
 
   test('an abort stops the generation', async () => {
@@ -160,7 +165,7 @@ function troubles(test, models, { options, long = options, wrong = [{ temperatur
     const cases = [
       [{ model: model('huge') }, 404, /huge/],
       [{ model: model('plain'), ...wrong[0] }, 400, wrong[1]],
-      [{ model: model('plain'), prompt: svc.LONG }, 413, /\d{4,}/],
+      [{ model: model('plain'), prompt: svc.LONG }, tooLong, /\d{4,}/],
       [{ model: models('wrong')('plain') }, 401, /key/],
     ];
     for (const [params, status, message] of cases) {

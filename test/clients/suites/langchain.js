@@ -39,6 +39,8 @@ const CLIENTS = {
     make: (settings, key = svc.KEY) => new ChatOllama({ ...ollama(key), ...settings }),
     limit: 'numPredict',
     looksAtPieces: true,
+    // It knows no prompt that is too long.
+    tooLong: [413, 'ResponseError'],
     embeddings: new OllamaEmbeddings({ ...ollama(svc.KEY), model: 'vectors' }),
   },
 };
@@ -110,7 +112,7 @@ function tools(test, few, forced) {
   });
 }
 
-function troubles(test, few, make, looksAtPieces) {
+function troubles(test, few, make, { looksAtPieces = false, tooLong = [400, 'ContextOverflowError'] }) {
   test('an abort stops the generation', async () => {
     const model = few({ model: 'plain' }, 5000);
     await svc.assertAbortStops(
@@ -126,27 +128,28 @@ function troubles(test, few, make, looksAtPieces) {
     const cases = [
       [few({ model: 'huge' }), svc.QUESTION, 404, /huge/],
       [few({ model: 'plain', temperature: -1 }), svc.QUESTION, 400, /temperature/],
-      [few({ model: 'plain' }), svc.LONG, 413, /\d{4,}/],
+      [few({ model: 'plain' }), svc.LONG, tooLong[0], /\d{4,}/, tooLong[1]],
       [make({ model: 'plain' }, 'wrong'), svc.QUESTION, 401, /key/],
     ];
-    for (const [model, question, status, message] of cases) {
+    for (const [model, question, status, message, name] of cases) {
       const streamed = async () => svc.drain((await model.stream(question))[Symbol.asyncIterator]());
       for (const ask of [() => model.invoke(question), streamed]) {
         const error = await svc.failureOf(ask());
         assert.is(error.status ?? error.status_code ?? error.cause?.status, status, String(error));
         assert.match(String(error.message), message);
+        if (name !== undefined) assert.is(error.name, name);
       }
     }
   });
 }
 
 for (const [name, client] of Object.entries(CLIENTS)) {
-  const { make, limit, embeddings, forced, looksAtPieces = false } = client;
+  const { make, limit, embeddings, forced } = client;
   const test = suite(name);
   const few = (settings, tokens = 30) => make({ temperature: 0, [limit]: tokens, ...settings });
   answers(test, few, client);
   tools(test, few, forced);
-  troubles(test, few, make, looksAtPieces);
+  troubles(test, few, make, client);
   if (embeddings !== undefined) {
     test('embeddings', async () => {
       const vectors = await embeddings.embedDocuments(['rain', 'sun']);

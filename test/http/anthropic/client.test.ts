@@ -130,7 +130,7 @@ test('each error is of the class of the client, with type, message, field and id
     ['UNAUTHORIZED', AuthenticationError, 401, 'authentication_error'],
     ['FORBIDDEN', PermissionDeniedError, 403, 'permission_error'],
     ['MODEL_NOT_FOUND', NotFoundError, 404, 'not_found_error'],
-    ['CONTEXT_OVERFLOW', ContentTooLargeError, 413, 'request_too_large'],
+    ['CONTEXT_OVERFLOW', BadRequestError, 400, 'invalid_request_error'],
     ['REQUEST_TOO_LARGE', ContentTooLargeError, 413, 'request_too_large'],
     ['BUSY', RateLimitError, 429, 'rate_limit_error'],
     ['INTERNAL', InternalServerError, 500, 'api_error'],
@@ -151,6 +151,21 @@ test('each error is of the class of the client, with type, message, field and id
       assert.equal([body.type, body.request_id], ['error', error.requestID]);
       if (code === 'CONTEXT_OVERFLOW') assert.match(String(error.apiMessage), /^prompt is too long: /);
     }
+  }
+});
+
+test('a prompt that is too long is refused in the words that coding agents look for', async () => {
+  // Claude Code's expression.
+  const sizes = /prompt is too long[^0-9]*(\d+)\s*tokens?\s*>\s*(\d+)/i;
+  for (const is_minimum of [false, true]) {
+    listener.backend.script = async function* () {
+      const overflow = { prompt_tokens: 2048, is_minimum, context_length: 2048 };
+      throw new SvcError('CONTEXT_OVERFLOW', 'what happened', { hint: 'what to do', overflow });
+    };
+    const { apiMessage } = await anthropicFailure(client.messages.create(BODY));
+    const least = is_minimum ? 'at least ' : '';
+    assert.is(apiMessage, `prompt is too long: ${least}2048 tokens > 2047 maximum; what to do`);
+    assert.equal(sizes.exec(String(apiMessage))?.slice(1), ['2048', '2047']);
   }
 });
 

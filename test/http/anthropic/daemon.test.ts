@@ -309,8 +309,8 @@ test('errors of the engine and of the request name the fields', async () => {
   for (const model of ['huge', 'file:/etc/passwd'])
     assert.instance(await anthropicFailure(client.messages.create({ ...ASK, model })), NotFoundError);
   const long = await anthropicFailure(client.messages.create({ ...ASK, messages: [user('rain '.repeat(200_000))] }));
-  assert.equal([long.status, long.type], [413, 'request_too_large']);
-  assert.match(String(long.apiMessage), /^prompt is too long: .*\d{4,}.*\d{4,}/);
+  assert.equal([long.status, long.type], [400, 'invalid_request_error']);
+  assert.match(String(long.apiMessage), /^prompt is too long: (at least )?\d{5,} tokens > \d{4,} maximum; /);
 });
 
 test('a key is asked for once there is one, by either header', async () => {

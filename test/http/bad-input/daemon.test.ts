@@ -16,7 +16,7 @@ import { projectorPath } from '../../support/media-files.ts';
 import { modelPath } from '../../support/native-engine.ts';
 import { endServing } from '../../support/serving.ts';
 import { svc } from '../../support/svc.ts';
-import { TRIED, type Told, type TriedApi } from './tried-apis.ts';
+import { statusOfLong, TRIED, type Told, type TriedApi } from './tried-apis.ts';
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -132,11 +132,12 @@ for (const api of TRIED) {
   const { long: fields, tokensIn } = api;
   if (tokensIn === undefined) {
     test(`${api.name}: a text that is longer than the context, with both numbers`, async () => {
-      const { message } = await refusal(api, 413, { fields });
+      const { message } = await refusal(api, statusOfLong(api), { fields });
       const { models } = await daemon.client.health();
       const { context_length: context } = models.find(({ id }) => id === api.body['model']) ?? {};
       const numbers = [...message.matchAll(/\d+/g)].map(([number]) => Number(number));
-      assert.ok(numbers.includes(context ?? 0), message);
+      // Anthropic's maximum is that of the prompt alone, without one token of the answer.
+      assert.ok(numbers.includes(context ?? 0) || numbers.includes((context ?? 0) - 1), message);
       assert.ok(Math.max(...numbers) > 10_000, message);
     });
   } else {

@@ -55,6 +55,11 @@ const native: Shape = ({ id, error }) => {
   return { message: String(message), param: param ?? '' };
 };
 
+/** Status of a prompt that is too long: that of the API's own service, where clients act on it. */
+export function statusOfLong({ shape }: TriedApi): number {
+  return shape === openai || shape === anthropic ? 400 : 413;
+}
+
 export interface TriedApi {
   readonly name: string;
   readonly path: string;

@@ -189,7 +189,7 @@ test('errors name what is wrong', async () => {
   const missing = await post('/tokenize', { model: 'nothing', content: 'a' });
   assert.equal([missing.status, missing.json().error.code], [404, 'model_not_found']);
   const long = await failure(client.completions.create({ model: 'qwen', prompt: 'river '.repeat(20_000) }));
-  assert.equal([long.status, long.code], [413, 'context_length_exceeded']);
+  assert.equal([long.status, long.code], [400, 'context_length_exceeded']);
 });
 
 test('health and props of the daemon', async () => {

@@ -439,7 +439,8 @@ Result<std::vector<Token>> ChatRenderer::TokenizeParts(std::string_view prompt,
       tokens.insert(tokens.end(), text.value().begin(), text.value().end());
     }
     if (context_length > 0 && tokens.size() + 1 > context_length) {
-      return LlamaModel::TooLong("at least " + std::to_string(tokens.size()), context_length);
+      return LlamaModel::TooLong(
+          {.prompt_tokens = tokens.size(), .is_minimum = true, .context_length = context_length});
     }
   }
   if (llama_vocab_get_add_eos(vocab)) tokens.push_back(llama_vocab_eos(vocab));

@@ -203,7 +203,8 @@ Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::s
     // Each piece alone is too short for LlamaModel::Tokenize to notice that the whole prompt is too
     // long.
     if (context_length > 0 && tokens.size() + 1 > context_length) {
-      return LlamaModel::TooLong("at least " + std::to_string(tokens.size()), context_length);
+      return LlamaModel::TooLong(
+          {.prompt_tokens = tokens.size(), .is_minimum = true, .context_length = context_length});
     }
     if (fragment.token >= 0) {
       tokens.push_back(fragment.token);

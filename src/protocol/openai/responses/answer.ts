@@ -15,7 +15,7 @@ import type {
   ToolCallEvent,
 } from '../../generate.ts';
 import { parsedJson } from '../../foreign-text.ts';
-import { toOpenAiError } from '../chat-response.ts';
+import { openAiMessage, toOpenAiError } from '../chat-response.ts';
 import { itemIdOf, type FunctionCallItem, type ItemStatus, type OutputItem, type TokenLogprobRecord } from './items.ts';
 import { codeOf, toResponse, type AnswerFacts, type ResponseRecord, type ResponseStatus } from './response.ts';
 import type { ResponsesCall } from './request.ts';
@@ -133,7 +133,7 @@ export class Answer {
     return this.#numbered([
       ...(begun ? [{ type: 'response.failed', response: this.response }] : []),
       // Flat as in the types of OpenAI's clients, and nested as their code reads it.
-      { type: 'error', code: codeOf(error), message: error.told, param: error.param ?? null, error: detail },
+      { type: 'error', code: codeOf(error), message: openAiMessage(error), param: error.param ?? null, error: detail },
     ]);
   }
 

@@ -2,7 +2,7 @@
 import type { SvcError } from '../../errors.ts';
 import type { FinishEvent, RouteEvent, StartEvent, Usage } from '../../generate.ts';
 import { given } from '../../given.ts';
-import { openAiCode, truncatedOf } from '../chat-response.ts';
+import { openAiCode, openAiMessage, truncatedOf } from '../chat-response.ts';
 import type { ContentItem, OutputItem } from './items.ts';
 import type { ResponseSettings } from './request.ts';
 
@@ -61,7 +61,7 @@ export function toResponse(facts: AnswerFacts): ResponseRecord {
     completed_at: facts.completedAt,
     status,
     background: facts.background,
-    error: error === null ? null : { code: codeOf(error), message: error.told },
+    error: error === null ? null : { code: codeOf(error), message: openAiMessage(error) },
     incomplete_details: status === 'incomplete' ? { reason: incompleteReason(finish) } : null,
     model: start?.model ?? '',
     output: [...facts.output],
