@@ -21,7 +21,8 @@ import type { QuantizeEvent, QuantizeWishes } from '../protocol/model/quantize.t
 import type { VerifyEvent, VerifyResult } from '../protocol/model/verify.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import type { OriginEntry } from '../protocol/origins.ts';
-import type { CreateRequest, ModelDescription } from '../protocol/ollama/models.ts';
+import type { CreateRequest } from '../protocol/ollama/models.ts';
+import type { ModelDescription } from '../protocol/ollama/show.ts';
 import type {
   DrainRecord,
   LoadEvent,
@@ -66,7 +67,7 @@ export interface ListenerMetrics {
 
 /** The models of this machine, for those who describe, name and remove them. */
 export interface ModelShelf {
-  /** Reads the header of the model's file. Throws MODEL_NOT_FOUND, MODEL_INVALID. */
+  /** Reads the headers of the model's files. Throws MODEL_NOT_FOUND, MODEL_INVALID. */
   describe(model: ModelRecord): Promise<ModelDescription>;
   /** Gives `model` a further name, which stays when the first is removed. Throws INVALID_REQUEST, CANNOT_WRITE. */
   copy(model: ModelRecord, name: string): Promise<void>;

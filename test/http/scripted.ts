@@ -17,6 +17,7 @@ import type { Caller } from '../../src/protocol/caller.ts';
 import type { EmbedEvent, EmbedRequest } from '../../src/protocol/embed.ts';
 import { given } from '../../src/protocol/given.ts';
 import type { KeyScope } from '../../src/protocol/keys.ts';
+import { NO_FACTS } from '../../src/protocol/ollama/show.ts';
 import type { OriginEntry } from '../../src/protocol/origins.ts';
 import type { FinishEvent, GenerateEvent, GenerateRequest } from '../../src/protocol/generate.ts';
 import type { Condition, HealthRecord, ModelRecord, ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
@@ -271,7 +272,7 @@ function ordinaryWorld(): World {
       yield { type: 'pulled', model: TINY, fetched_bytes: 0 };
     },
     shelf: {
-      describe: ({ id }) => Promise.resolve({ metadata: {}, template: null, modelfile: `FROM ${id}`, parameters: [] }),
+      describe: ({ id }) => Promise.resolve({ ...NO_FACTS, modelfile: `FROM ${id}` }),
       copy: () => Promise.resolve(),
       remove: () => Promise.resolve(),
       create: () => Promise.resolve([]),
@@ -418,11 +419,7 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
 export async function startScripted(options: ScriptedOptions = {}): Promise<ScriptedListener> {
   const { services, router, backend, world, logged, responsesDir } = scriptedServices(options);
   const control = options.control ?? false;
-  const server = createListener({
-    services,
-    control,
-    ...given({ limits: options.limits }),
-  });
+  const server = createListener({ services, control, ...given({ limits: options.limits }) });
   const dir = control ? await mkdtemp(join(tmpdir(), 'svc-http-')) : '';
   const socketPath = control ? join(dir, 'svc.sock') : '';
   if (control) server.listen(socketPath);

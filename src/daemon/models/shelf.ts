@@ -4,6 +4,8 @@ import { loadConfig } from '../../config/config.ts';
 import { modelNamesIn } from '../../config/model-settings.ts';
 import type { Paths } from '../../home/paths.ts';
 import { readGgufHeader } from '../../models/gguf/gguf.ts';
+import type { GgufEntry } from '../../models/gguf/gguf-values.ts';
+import { hasInfillTokens } from '../../models/gguf/infill-tokens.ts';
 import { toModelfile } from '../../models/modelfile/modelfile.ts';
 import { withParameters } from '../../models/modelfile/parameters.ts';
 import { copyModel } from '../../models/store/copy-model.ts';
@@ -14,7 +16,7 @@ import type { CatalogueModel } from '../../protocol/console.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import { isModelName, nameIn, type ModelSettings } from '../../protocol/model/settings.ts';
-import type { ModelDescription } from '../../protocol/ollama/models.ts';
+import type { Metadata, ModelDescription } from '../../protocol/ollama/show.ts';
 import type { DeviceRecord, ModelRecord } from '../../protocol/records.ts';
 import type { ModelShelf } from '../services.ts';
 import { memoryForModel } from '../../models/pull/fits.ts';
@@ -43,19 +45,17 @@ export class Shelf implements ModelShelf {
     this.#options = options;
   }
 
-  async describe({ path, id, from = id, settings = {} }: ModelRecord): Promise<ModelDescription> {
+  async describe({ path, id, from = id, projector, settings = {} }: ModelRecord): Promise<ModelDescription> {
     const { metadata } = await readGgufHeader(path);
-    const plain = Array.from(metadata, ([key, { value }]): [string, ModelDescription['metadata'][string]] => [
-      key,
-      typeof value === 'object' ? null : typeof value === 'bigint' ? Number(value) : value,
-    ]);
-    const template = metadata.get(TEMPLATE)?.value;
-    const { system: _, ...others } = settings;
+    const { [TEMPLATE]: template = null, ...others } = plain(metadata);
+    const { system: _, ...parameters } = settings;
     return {
-      metadata: Object.fromEntries(plain.filter(([key]) => key !== TEMPLATE)),
+      metadata: others,
       template: typeof template === 'string' ? template : null,
+      projector: projector === undefined ? null : plain((await readGgufHeader(projector.path)).metadata),
+      fillsGaps: await hasInfillTokens(path, metadata),
       modelfile: toModelfile(from, settings),
-      parameters: toModelfile(from, others)
+      parameters: toModelfile(from, parameters)
         .split('\n')
         .flatMap((line) => /^PARAMETER (.*)$/.exec(line)?.[1] ?? []),
     };
@@ -142,4 +142,14 @@ export class Shelf implements ModelShelf {
     ]);
     if (isChanged) reload();
   }
+}
+
+/** The values that JSON can have; null for lists. */
+function plain(metadata: ReadonlyMap<string, GgufEntry>): Metadata {
+  return Object.fromEntries(
+    Array.from(metadata, ([key, { value }]) => [
+      key,
+      typeof value === 'object' ? null : typeof value === 'bigint' ? Number(value) : value,
+    ]),
+  );
 }

@@ -2,22 +2,10 @@
 import * as v from 'valibot';
 import { given } from '../given.ts';
 import type { ListedModel } from '../model/listed.ts';
-import type { Capability, LoadedModel, ModelRecord } from '../records.ts';
+import type { LoadedModel, ModelRecord } from '../records.ts';
 import { invalid, parse } from '../validate.ts';
 import { nameSchema, withoutLatest, withTag } from './names.ts';
 import { fieldsOf } from './request.ts';
-
-/** What a model's file and its settings say beyond its record. */
-export interface ModelDescription {
-  /** Metadata of the model file. Lists, such as the vocabulary, are null. */
-  readonly metadata: Readonly<Record<string, string | number | boolean | null>>;
-  /** null: the file has none. */
-  readonly template: string | null;
-  /** The settings as a Modelfile of Ollama, without paths. */
-  readonly modelfile: string;
-  /** Its parameters: `temperature 0.5`. */
-  readonly parameters: readonly string[];
-}
 
 /** Version of Ollama whose API this is: clients compare it before they use a feature. */
 const OLLAMA_VERSION = '0.13.0';
@@ -31,14 +19,13 @@ export function toVersion(version: string | null): object {
 export function toTags(models: readonly ListedModel[]): object {
   return {
     models: models.map((model) => {
-      const { id, kind, owner, created_at, record } = model;
+      const { id, created_at, record } = model;
       const head = record === null ? { ...namesOf(id), size: 0, digest: '' } : headOf(record);
       return {
         ...head,
         modified_at: created_at,
         details: detailsOf(model),
-        // Clients recognise models that run elsewhere by this field.
-        ...given({ remote_model: kind === 'provider' ? id.slice(owner.length + 1) : undefined }),
+        ...given({ remote_model: remoteModelOf(model) }),
       };
     }),
   };
@@ -74,44 +61,6 @@ function bytesOnDevices({ placement }: LoadedModel): number {
 /** Ollama's own "forever": 292 years, the longest duration of Go. */
 const FOREVER_MS = 292 * 365.25 * 86_400_000;
 
-/** `POST /api/show`. */
-export function toShown(model: ListedModel, { metadata, template, modelfile, parameters }: ModelDescription): object {
-  const { capabilities, created_at, context_length, record } = model;
-  const architecture = metadata[ARCHITECTURE];
-  // Not the length that the model was trained for: clients fit their prompts to it.
-  const length = { [`${String(architecture)}.context_length`]: context_length };
-  return {
-    ...given({ license: record?.license ?? undefined }),
-    modelfile,
-    parameters: parameters.join('\n'),
-    template: template ?? '',
-    ...given({ system: record?.settings?.system }),
-    details: detailsOf(model),
-    model_info: { ...metadata, ...(architecture === undefined || context_length === null ? {} : length) },
-    capabilities: [...new Set(capabilities.map((each) => CAPABILITIES[each]))],
-    modified_at: created_at,
-  };
-}
-
-const ARCHITECTURE = 'general.architecture';
-
-/** Description of a model that has no file here. */
-export function describedByName({ id, owner }: ListedModel): ModelDescription {
-  return { metadata: { [ARCHITECTURE]: owner }, template: null, modelfile: `FROM ${id}`, parameters: [] };
-}
-
-/** Ollama's names; those that it does not have are ours. */
-const CAPABILITIES: Readonly<Record<Capability, string>> = {
-  chat: 'completion',
-  completion: 'completion',
-  embedding: 'embedding',
-  rerank: 'rerank',
-  tools: 'tools',
-  thinking: 'thinking',
-  vision: 'vision',
-  audio: 'audio',
-};
-
 function namesOf(id: string) {
   const name = withTag(id);
   return { name, model: name };
@@ -121,10 +70,15 @@ function headOf({ id, size_bytes, digest }: ModelRecord) {
   return { ...namesOf(id), size: size_bytes, digest: digest?.replace(/^sha256:/, '') ?? '' };
 }
 
+/** The provider's name of its model, by which clients recognise models that run elsewhere. undefined: it is local. */
+export function remoteModelOf({ id, kind, owner }: ListedModel): string | undefined {
+  return kind === 'provider' ? id.slice(owner.length + 1) : undefined;
+}
+
 /** Without a file here nothing is known. */
 const NO_DETAILS = { from: '', format: '', architecture: null, parameters: null, quantization: null };
 
-function detailsOf({ record }: Pick<ListedModel, 'record'>): object {
+export function detailsOf({ record }: Pick<ListedModel, 'record'>): object {
   const { from = '', format, architecture, parameters, quantization } = record ?? NO_DETAILS;
   return {
     parent_model: from,

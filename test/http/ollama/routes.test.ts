@@ -3,6 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import { fromContext } from '../../../src/protocol/ollama/context.ts';
+import { NO_FACTS } from '../../../src/protocol/ollama/show.ts';
 import type { GenerateEvent } from '../../../src/protocol/generate.ts';
 import type { LoadWishes } from '../../../src/protocol/routes.ts';
 import type { Services } from '../../../src/daemon/services.ts';
@@ -210,22 +211,23 @@ test('a name is the same with and without :latest; default is the default model'
   assert.is(file.status, 404);
 });
 
+const DETAILS = {
+  parent_model: '',
+  format: 'gguf',
+  family: 'llama',
+  families: ['llama'],
+  parameter_size: '1',
+  quantization_level: 'F16',
+};
+
 const DEVICES = [
   { name: 'CPU', memory_bytes: 20 },
   { name: 'CUDA0', memory_bytes: 50 },
   { name: 'CUDA1', memory_bytes: 7 },
 ];
 
-test('lists, one model and the version', async () => {
-  const details = {
-    parent_model: '',
-    format: 'gguf',
-    family: 'llama',
-    families: ['llama'],
-    parameter_size: '1',
-    quantization_level: 'F16',
-  };
-  const tiny = { name: 'tiny:latest', model: 'tiny:latest', size: 1, digest: '', details };
+test('lists', async () => {
+  const tiny = { name: 'tiny:latest', model: 'tiny:latest', size: 1, digest: '', details: DETAILS };
   assert.equal((await ask(listener, '/api/tags')).json().models, [{ ...tiny, modified_at: TINY.modified_at }]);
   assert.equal((await ask(listener, '/api/ps')).json(), { models: [] });
   const services = listener.services as { models: Services['models'] };
@@ -247,9 +249,12 @@ test('lists, one model and the version', async () => {
   assert.equal((await ask(listener, '/api/ps')).json().models, [
     { ...tiny, size: 77, expires_at: loaded.expires_at, size_vram: 57, context_length: 2048 },
   ]);
+});
 
+test('one model and the version', async () => {
   listener.world.shelf.describe = () =>
     Promise.resolve({
+      ...NO_FACTS,
       metadata: { 'general.architecture': 'llama', 'tokenizer.ggml.tokens': null },
       template: '{{ x }}',
       modelfile: 'FROM tiny\nPARAMETER top_k 3\nPARAMETER stop "a"',
@@ -260,8 +265,14 @@ test('lists, one model and the version', async () => {
     modelfile: 'FROM tiny\nPARAMETER top_k 3\nPARAMETER stop "a"',
     parameters: 'top_k 3\nstop "a"',
     template: '{{ x }}',
-    details,
-    model_info: { 'general.architecture': 'llama', 'tokenizer.ggml.tokens': null, 'llama.context_length': 2048 },
+    details: DETAILS,
+    model_info: {
+      'general.architecture': 'llama',
+      'general.basename': 'tiny',
+      'general.parameter_count': 1,
+      'llama.context_length': 4096,
+      'tokenizer.ggml.tokens': null,
+    },
     capabilities: ['completion'],
     modified_at: TINY.modified_at,
   });

@@ -1,15 +1,14 @@
 /** The routes of Ollama's API about the server and its models. */
 import { given } from '../../../protocol/given.ts';
 import {
-  describedByName,
   parseCopy,
   parseCreate,
   parseModelName,
   toRunning,
-  toShown,
   toTags,
   toVersion,
 } from '../../../protocol/ollama/models.ts';
+import { describedByName, toShown } from '../../../protocol/ollama/show.ts';
 import { ndjsonLine } from '../../../protocol/streams/ndjson.ts';
 import { modelsFor } from '../../withhold.ts';
 import { readJson } from '../body.ts';
@@ -32,9 +31,11 @@ export async function ollamaPs({ services, reply, caller }: Exchange): Promise<v
 
 export async function ollamaShow(exchange: Exchange): Promise<void> {
   const { services, reply } = exchange;
-  const model = await listedOf(exchange, parseModelName(await readJson(exchange)));
+  const typed = parseModelName(await readJson(exchange));
+  const model = await listedOf(exchange, typed);
   const { record } = model;
-  reply.json(200, toShown(model, record === null ? describedByName(model) : await services.shelf.describe(record)));
+  const description = record === null ? describedByName(model) : await services.shelf.describe(record);
+  reply.json(200, toShown(typed, model, description));
 }
 
 export async function ollamaCopy(exchange: Exchange): Promise<void> {
