@@ -1,6 +1,6 @@
 /** Converts the messages and pictures of Ollama's requests to ours. */
 import * as v from 'valibot';
-import { ContentPartSchema, ToolCallSchema, type ContentPart, type Message } from '../generate.ts';
+import { ContentPartSchema, ToolCallSchema, type ContentPart, type Message, type ToolCall } from '../generate.ts';
 import { given } from '../given.ts';
 import { LIMITS } from '../limits.ts';
 import { imageType, soundType } from '../media-type.ts';
@@ -37,26 +37,34 @@ export type OllamaMessage = v.InferOutput<typeof OllamaMessageSchema>;
 /** Throws INVALID_REQUEST with `param`. */
 export function toMessages(messages: readonly OllamaMessage[]): Message[] {
   const calls = new OpenCalls();
-  return messages.map((message, index) => {
+  return messages.flatMap((message, index): Message[] => {
     const param = `messages[${String(index)}]`;
-    const { role, thinking, tool_calls, tool_name, tool_call_id } = message;
+    const { role, thinking, tool_calls, tool_name } = message;
     if (tool_calls.length > 0 && role !== 'assistant')
       throw invalid(`${param}.tool_calls`, 'may be in assistant messages only');
-    return {
-      role,
-      content: contentOf(message.content, message.images, param),
-      ...given({ reasoning: role === 'assistant' ? thinking : undefined }),
-      ...(tool_calls.length === 0
-        ? {}
-        : {
-            tool_calls: tool_calls.map((call) => ({
-              id: calls.open(call.function.name, call.id),
-              name: call.function.name,
-              arguments: JSON.stringify(call.function.arguments),
-            })),
-          }),
-      ...(role === 'tool' ? { tool_call_id: calls.answer(param, tool_name, tool_call_id) } : {}),
-    };
+    const content = contentOf(message.content, message.images, param);
+    if (role === 'tool') {
+      const answered = calls.answer(message);
+      if (answered !== undefined) return [{ role, content, tool_call_id: answered }];
+      // Clients cut the beginning off a long history, or keep its texts only, and the call is lost.
+      const call = calls.open(tool_name === undefined || tool_name === '' ? 'tool' : tool_name, undefined, {});
+      calls.answer({ tool_call_id: call.id });
+      return [
+        { role: 'assistant', content: '', tool_calls: [call] },
+        { role, content, tool_call_id: call.id },
+      ];
+    }
+    const opened = tool_calls.map(({ id: known, function: called }) =>
+      calls.open(called.name, known, called.arguments),
+    );
+    return [
+      {
+        role,
+        content,
+        ...given({ reasoning: role === 'assistant' ? thinking : undefined }),
+        ...(opened.length === 0 ? {} : { tool_calls: opened }),
+      },
+    ];
   });
 }
 
@@ -87,21 +95,24 @@ class OpenCalls {
   readonly #open = new Map<string, string>();
   #count = 0;
 
-  /** Returns the id of a new call. */
-  open(tool: string, given: string | undefined): string {
+  /** Returns a new call, under its `known` id if it has one. */
+  open(tool: string, known: string | undefined, parameters: object): ToolCall {
     this.#count += 1;
     // Nine letters and digits: the form that every template accepts.
-    const made = given ?? `call${String(this.#count).padStart(5, '0')}`;
+    const made = known ?? `call${String(this.#count).padStart(5, '0')}`;
     this.#open.set(made, tool);
-    return made;
+    return { id: made, name: tool, arguments: JSON.stringify(parameters) };
   }
 
-  /** Returns the id of the call that a message answers: by the id, else the first of that tool, else the first. */
-  answer(param: string, tool: string | undefined, given: string | undefined): string {
+  /**
+   * Returns the id of the call that a message answers: by the id, else the first of that tool, else the first.
+   * undefined: every call has its result.
+   */
+  answer({ tool_name, tool_call_id }: Pick<OllamaMessage, 'tool_name' | 'tool_call_id'>): string | undefined {
     const ids = [...this.#open.keys()];
-    const found = given ?? ids.find((each) => this.#open.get(each) === tool) ?? ids[0];
-    if (found === undefined || !this.#open.delete(found))
-      throw invalid(param, 'is the result of a tool call, but no earlier message has such a call without a result');
+    const found =
+      ids.find((each) => each === tool_call_id) ?? ids.find((each) => this.#open.get(each) === tool_name) ?? ids[0];
+    if (found !== undefined) this.#open.delete(found);
     return found;
   }
 }
