@@ -1,5 +1,6 @@
 /** Resolves a typed name to one of the added models. */
 import { SvcError } from '../../protocol/errors.ts';
+import { findNamed, taggedAs } from '../../protocol/model/named.ts';
 import { suggest } from '../../protocol/suggest.ts';
 import { BUILTIN_ID } from './builtin-id.ts';
 import { freeId, modelIdFor } from './model-id.ts';
@@ -26,21 +27,12 @@ export function namesIn(registry: Registry): Set<string> {
   );
 }
 
-/**
- * Returns the id for `name`, ignoring case. `name` is an id, an alias, or the name that the model was pulled by; the
- * tag after its colon may be omitted if only one model matches, or one has the tag `latest`.
- * @throws SvcError MODEL_NOT_FOUND
- */
+/** Returns the id for `name`, as findNamed. @throws SvcError MODEL_NOT_FOUND */
 export function idOf(name: string, registry: Registry): string {
   if (name.toLowerCase() === BUILTIN_ID) return BUILTIN_ID;
-  const plain = name.toLowerCase().replace(/^(hf:|ollama:|hf\.co\/|huggingface\.co\/)/, '');
-  const named = registry.models.find(({ id, aliases }) =>
-    [id, ...aliases].some((each) => [name.toLowerCase(), plain].includes(each.toLowerCase())),
-  );
-  if (named !== undefined) return named.id;
-  const begun = registry.models.filter(({ id }) => id.toLowerCase().startsWith(`${plain}:`));
-  const latest = begun.find(({ id }) => id.toLowerCase() === `${plain}:latest`) ?? begun[0];
-  if (latest !== undefined && (begun.length === 1 || latest.id.endsWith(':latest'))) return latest.id;
+  const found = findNamed(name, registry.models);
+  if (found !== undefined) return found.id;
+  const begun = taggedAs(name, registry.models);
   const likely = suggest(name, [BUILTIN_ID, ...registry.models.flatMap(({ id, aliases }) => [id, ...aliases])]);
   const several = begun.length > 1 ? `there are ${begun.map(({ id }) => id).join(', ')}` : undefined;
   throw new SvcError('MODEL_NOT_FOUND', `there is no model ${JSON.stringify(name)}`, {

@@ -2,6 +2,7 @@
 import * as v from 'valibot';
 import { LIMITS } from '../limits.ts';
 import type { ListedModel } from '../model/listed.ts';
+import { findNamed } from '../model/named.ts';
 
 const LATEST = ':latest';
 
@@ -17,14 +18,12 @@ export function withTag(id: string): string {
   return /:[^:/]*$/.test(id) ? id : id + LATEST;
 }
 
-/** Finds a model by its id or an alias, ignoring case; `:latest` may be absent, or there although the id has no tag. */
+/** As findNamed, also for `default`; `:latest` may be there although the id has no tag. */
 export function findModel<Model extends Pick<ListedModel, 'id' | 'aliases' | 'default'>>(
   typed: string,
   models: readonly Model[],
 ): Model | undefined {
   const bare = withoutLatest(typed);
   if (bare === 'default') return models.find((model) => model.default);
-  const named = (name: string): Model | undefined =>
-    models.find(({ id, aliases }) => [id, ...aliases].some((each) => each.toLowerCase() === name.toLowerCase()));
-  return named(typed) ?? named(bare) ?? named(bare + LATEST);
+  return findNamed(typed, models) ?? findNamed(bare, models) ?? findNamed(bare + LATEST, models);
 }
