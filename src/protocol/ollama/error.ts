@@ -19,12 +19,31 @@ const NAMES: readonly (readonly [ours: RegExp, theirs: string])[] = [
   [/^stop/, 'options.stop'],
 ];
 
-/** Names the field at fault as the client does, in the message: Ollama's errors have no other place for it. */
-export function inOllamasWords(error: unknown): unknown {
-  if (!(error instanceof SvcError) || error.param === undefined || error.param === 'model') return error;
-  const { code, message, param, hint } = error;
+/** The engine's reasons for which clients ask again without the field, once they read Ollama's words for them. */
+const MISSING: readonly (readonly [reason: RegExp, what: string])[] = [
+  [/has no form for tool calls$/, 'tools'],
+  [/has no reasoning$/, 'thinking'],
+];
+
+/**
+ * Begins the errors that clients recognise as Ollama does. In others it names the field at fault as the client does, in
+ * the message: Ollama's errors have no other place for it. `model`: as the client spelled it.
+ */
+export function inOllamasWords(error: unknown, model: string): unknown {
+  if (!(error instanceof SvcError)) return error;
+  const { code, message, param } = error;
+  if (code === 'MODEL_NOT_FOUND') return reworded(error, `model '${model}' not found: ${message}`, 'model');
+  if (param === undefined || param === 'model') return error;
   const [ours = '', theirs = ''] = NAMES.find(([name]) => name.test(param)) ?? [];
   const named = param.replace(ours, theirs);
+  const [, what] = MISSING.find(([reason]) => reason.test(message)) ?? [];
+  if (what !== undefined)
+    return reworded(error, `${JSON.stringify(model)} does not support ${what}: ${message}`, named);
   const rest = message.startsWith(param) ? message.slice(param.length) : `: ${message}`;
-  return new SvcError(code, named + rest, { param: named, ...given({ hint }), cause: error });
+  return reworded(error, named + rest, named);
+}
+
+function reworded(cause: SvcError, message: string, param: string): SvcError {
+  const { code, hint, quote } = cause;
+  return new SvcError(code, message, { param, ...given({ hint, quote }), cause });
 }

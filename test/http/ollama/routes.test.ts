@@ -133,7 +133,10 @@ test('an error is a status before the first line, and after it a last line witho
   };
   for (const stream of [true, false]) {
     const early = await ask(listener, '/api/chat', { body: { ...WHOLE, stream } });
-    assert.equal([early.status, early.json()], [404, { error: 'there is no tiny; look' }]);
+    assert.equal(
+      [early.status, early.json()],
+      [404, { error: "model 'tiny:latest' not found: there is no tiny; look" }],
+    );
   }
   listener.backend.script = async function* () {
     yield START;
@@ -167,6 +170,17 @@ test('an error names the field as the client does', async () => {
   };
   const blind = await ask(listener, '/api/chat', { body: WHOLE });
   assert.equal(blind.json(), { error: 'messages[0].images[0]: this model has no eyes' });
+  for (const [reason, param, what] of [
+    ["this model's chat template has no form for tool calls", 'tools', 'tools'],
+    ["this model's chat template has no reasoning", 'reasoning_effort', 'thinking'],
+  ] as const) {
+    listener.backend.script = async function* () {
+      throw new SvcError('INVALID_REQUEST', reason, { param });
+    };
+    const { status, text: body } = await ask(listener, '/api/chat', { body: WHOLE });
+    const error = `"tiny:latest" does not support ${what}: ${reason}`;
+    assert.equal([status, JSON.parse(body)], [400, { error }]);
+  }
 });
 
 test('without messages the model is loaded or unloaded', async () => {

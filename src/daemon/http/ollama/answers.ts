@@ -42,7 +42,7 @@ async function answer(exchange: Exchange, api: OllamaApi, call: OllamaCall): Pro
   }
   const whole = { ...request, ...(await routed(exchange, model)) };
   refuseFile(whole);
-  const events = withErrors(services.router.route(whole, contextOf(exchange)), inOllamasWords);
+  const events = withErrors(services.router.route(whole, contextOf(exchange)), (error) => inOllamasWords(error, model));
   if (stream) return answerStream(reply, api, call, events);
   const collected = await Collector.of(events);
   reply.json(200, toLastLine(api, model, wholeOf(collected), collected.finish, contextAfter(call, collected)));

@@ -60,6 +60,6 @@ async function vectorsOf(exchange: Exchange, call: OllamaEmbedCall): Promise<Col
   try {
     return await Collector.of(services.router.embed(whole, contextOf(exchange)));
   } catch (error) {
-    throw inOllamasWords(error);
+    throw inOllamasWords(error, model);
   }
 }
