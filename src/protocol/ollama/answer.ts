@@ -124,12 +124,15 @@ function nanoseconds(milliseconds: number): number {
   return Math.max(0, Math.round(milliseconds * NANOSECONDS));
 }
 
-/** The figures of an answer with vectors. */
-export function embedFigures({ usage, timings }: FinishEvent): object {
+/** The figures of the answers with the vectors of one request. */
+export function embedFigures(answers: readonly FinishEvent[]): object {
+  const sum = (figure: (answer: FinishEvent) => number | undefined): number =>
+    answers.reduce((before, answer) => before + (figure(answer) ?? 0), 0);
+  const isCut = answers.some(({ usage }) => usage?.truncated_tokens !== undefined);
   return {
-    total_duration: nanoseconds(timings.total_ms),
-    load_duration: nanoseconds(timings.queue_ms),
-    prompt_eval_count: usage?.input_tokens ?? 0,
-    ...given({ truncated_tokens: usage?.truncated_tokens }),
+    total_duration: nanoseconds(sum(({ timings }) => timings.total_ms)),
+    load_duration: nanoseconds(sum(({ timings }) => timings.queue_ms)),
+    prompt_eval_count: sum(({ usage }) => usage?.input_tokens),
+    ...given({ truncated_tokens: isCut ? sum(({ usage }) => usage?.truncated_tokens) : undefined }),
   };
 }

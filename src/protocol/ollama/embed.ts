@@ -3,7 +3,9 @@ import * as v from 'valibot';
 import { parseEmbedRequest, EmbedRequestSchema, type EmbedRequest } from '../embed.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
+import { LIMITS } from '../limits.ts';
 import { invalid, parse } from '../validate.ts';
+import { inWholeInput } from './error.ts';
 import { nameSchema } from './names.ts';
 import { toSettings } from './options.ts';
 import { fieldsOf } from './request.ts';
@@ -11,8 +13,11 @@ import { fieldsOf } from './request.ts';
 export interface OllamaEmbedCall {
   /** As the client spells it; the answer repeats it. */
   readonly model: string;
-  /** Without `model`. null: no text; the model is only loaded or, with a `keepAliveSeconds` of 0, unloaded. */
-  readonly request: EmbedRequest | null;
+  /**
+   * The texts in order, without `model`: Ollama has no limit on their number. Empty: no text; the model is only loaded
+   * or, with a `keepAliveSeconds` of 0, unloaded.
+   */
+  readonly requests: readonly EmbedRequest[];
   readonly keepAliveSeconds: number | undefined;
 }
 
@@ -49,10 +54,25 @@ function toCall(fields: object, input: readonly unknown[]): OllamaEmbedCall {
   const { model, keep_alive, options, ...same } = parse(OllamaEmbedSchema, fields);
   // Checked only: none of them matters to vectors.
   toSettings(options);
-  return {
-    model,
-    request:
-      input.length === 0 ? null : parseEmbedRequest({ ...same, input, ...given({ keep_alive_seconds: keep_alive }) }),
-    keepAliveSeconds: keep_alive,
-  };
+  const starts = Array.from(
+    { length: Math.ceil(input.length / LIMITS.embedInputs) },
+    (_, at) => at * LIMITS.embedInputs,
+  );
+  const requests = starts.map((start) => {
+    const texts = input.slice(start, start + LIMITS.embedInputs).map(notEmpty);
+    // The model must not be unloaded before the last request.
+    const isLast = start === starts.at(-1);
+    const stay = given({ keep_alive_seconds: isLast ? keep_alive : undefined });
+    try {
+      return parseEmbedRequest({ ...same, input: texts, ...stay });
+    } catch (error) {
+      throw inWholeInput(error, start);
+    }
+  });
+  return { model, requests, keepAliveSeconds: keep_alive };
+}
+
+/** A blank for an empty text: a model, like a provider, has no vector for no token. */
+function notEmpty(text: unknown): unknown {
+  return text === '' ? ' ' : text;
 }

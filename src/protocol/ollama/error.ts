@@ -43,7 +43,15 @@ export function inOllamasWords(error: unknown, model: string): unknown {
   return reworded(error, named + rest, named);
 }
 
-function reworded(cause: SvcError, message: string, param: string): SvcError {
+/** Counts the inputs that an error names from the first of the whole request. `start`: place of the batch's first. */
+export function inWholeInput(error: unknown, start: number): unknown {
+  if (start === 0 || !(error instanceof SvcError)) return error;
+  const counted = (text: string): string =>
+    text.replace(/^input\[(\d+)\]/, (_, index) => `input[${String(start + Number(index))}]`);
+  return reworded(error, counted(error.message), error.param === undefined ? undefined : counted(error.param));
+}
+
+function reworded(cause: SvcError, message: string, param: string | undefined): SvcError {
   const { code, hint, quote } = cause;
-  return new SvcError(code, message, { param, ...given({ hint, quote }), cause });
+  return new SvcError(code, message, { ...given({ param, hint, quote }), cause });
 }

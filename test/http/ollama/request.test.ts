@@ -308,8 +308,8 @@ test('no other list is a context', () => {
 });
 
 test('texts to embed, cut unless that is refused', () => {
-  assert.equal(parseOllamaEmbed({ model: 'm', input: 'a' }).request, { input: ['a'], truncate: true });
-  const { request, keepAliveSeconds } = parseOllamaEmbed({
+  assert.equal(parseOllamaEmbed({ model: 'm', input: 'a' }).requests, [{ input: ['a'], truncate: true }]);
+  const { requests, keepAliveSeconds } = parseOllamaEmbed({
     model: 'm',
     input: ['a', 'b'],
     truncate: false,
@@ -317,11 +317,11 @@ test('texts to embed, cut unless that is refused', () => {
     keep_alive: 0,
     options: { num_ctx: 5 },
   });
-  assert.equal(request, { input: ['a', 'b'], truncate: false, dimensions: 4, keep_alive_seconds: 0 });
+  assert.equal(requests, [{ input: ['a', 'b'], truncate: false, dimensions: 4, keep_alive_seconds: 0 }]);
   assert.is(keepAliveSeconds, 0);
-  for (const input of ['', [], undefined]) assert.is(parseOllamaEmbed({ model: 'm', input }).request, null);
-  assert.equal(parseOllamaEmbeddings({ model: 'm', prompt: 'a' }).request?.input, ['a']);
-  assert.is(parseOllamaEmbeddings({ model: 'm' }).request, null);
+  for (const input of ['', [], undefined]) assert.equal(parseOllamaEmbed({ model: 'm', input }).requests, []);
+  assert.equal(parseOllamaEmbeddings({ model: 'm', prompt: 'a' }).requests[0]?.input, ['a']);
+  assert.equal(parseOllamaEmbeddings({ model: 'm' }).requests, []);
   assert.is(
     paramOf(() => parseOllamaEmbed({ model: 'm', input: 7 })),
     'input',
