@@ -68,7 +68,7 @@ test('the table of limits has the values of the code', () => {
       ['stop strings', String(LIMITS.stopStrings)],
       ['bytes of a stop string', String(LIMITS.stopStringBytes)],
       ['entries of logit_bias', String(LIMITS.logitBias)],
-      ['inputs to embed', String(LIMITS.embedInputs)],
+      ["inputs to embed, except in Ollama's API", String(LIMITS.embedInputs)],
       ['token ids to embed', String(LIMITS.embedTokens)],
       ['documents to rank', String(LIMITS.rerankDocuments)],
       ['a text to tokenize', mebibytes(LIMITS.tokenizeBytes)],

@@ -23,6 +23,8 @@ test('on every route, the Host header must be an address of this server or an al
     '127.0.0.1:8080',
     '[::1]',
     `[::1]:${port}`,
+    `0.0.0.0:${port}`,
+    `[::]:${port}`,
   ];
   const refused = [
     'evil.example',
@@ -107,6 +109,7 @@ test('a page of another origin cannot post; pages of this server and of allowed 
     'file://',
     '',
     'http://localhost.evil.example',
+    `http://0.0.0.0:${port}`,
   ];
   for (const origin of [
     ...foreign,
@@ -115,6 +118,8 @@ test('a page of another origin cannot post; pages of this server and of allowed 
   ]) {
     assert.is(await post(origin), 403, origin);
   }
+  assert.is(await post('http://evil.example', `0.0.0.0:${port}`), 403);
+  assert.is(await post('http://0.0.0.0:3000', `0.0.0.0:${port}`), 403);
   assert.is(listener.backend.requests.length, 4, 'what was refused never reached a backend');
 });
 

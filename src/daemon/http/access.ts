@@ -11,7 +11,11 @@
 import type { IncomingMessage } from 'node:http';
 import { SvcError } from '../../protocol/errors.ts';
 
-const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '::1'];
+/**
+ * Names of this machine for itself. Ollama's clients take the address to listen on for the one to connect to: as the
+ * addresses of loopback, `0.0.0.0` and `::` are no names that a page could have.
+ */
+const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '::1', '0.0.0.0', '::'];
 
 export interface PageRules {
   /** The page is of an origin in `http.origins`. */
