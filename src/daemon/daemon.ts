@@ -341,8 +341,8 @@ export class Daemon implements Services {
     return this.#parts.pull(request, AbortSignal.any([signal, this.#ending.signal]), dialect);
   }
 
-  async unload(model: string): Promise<void> {
-    await this.#parts.local.unload(model);
+  async unload(model: string, whenIdle = false): Promise<void> {
+    await this.#parts.local.unload(model, whenIdle);
   }
 
   reload(): ReloadRecord {

@@ -183,7 +183,8 @@ export interface Services {
   /** Keeps a key in memory until the daemon ends. Throws NOT_FOUND. */
   lendKey(provider: string, key: string): void;
   load(model: string, signal: AbortSignal, wishes?: LoadWishes): AsyncIterable<LoadEvent>;
-  unload(model: string): Promise<void>;
+  /** Throws BUSY while the model is in use; with `whenIdle` the model goes after its last use. */
+  unload(model: string, whenIdle?: boolean): Promise<void>;
   /** `dialect`: how an unprefixed model name is resolved (svc catalogue or Ollama registry). */
   pull(request: PullRequest, signal: AbortSignal, dialect: 'svc' | 'ollama'): AsyncIterable<PullEvent>;
   /** Reloads the config. Throws CONFIG_INVALID. */

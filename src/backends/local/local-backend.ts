@@ -265,14 +265,14 @@ export class LocalBackend implements Backend {
     }
   }
 
-  /** Throws BUSY while the model is in use. Resolves when its process is gone, or at once if it is not loaded. */
-  async unload(name: string): Promise<void> {
+  /** As Pool.unload. Resolves when the process is gone, or at once if the model is not loaded. */
+  async unload(name: string, whenIdle = false): Promise<void> {
     // A model that was removed from the store may still be loaded.
     const found = await this.#find(name).catch((error: unknown) => SvcError.from(error));
     const engine = this.#pool.engines.find((each) => this.#pool.names(each).includes(name));
-    if (!(found instanceof SvcError)) await this.#pool.unload(this.#engineModelOf(found).key);
+    if (!(found instanceof SvcError)) await this.#pool.unload(this.#engineModelOf(found).key, whenIdle);
     else if (engine === undefined) throw found;
-    else await this.#pool.unload(this.#pool.modelOf(engine)?.key ?? '');
+    else await this.#pool.unload(this.#pool.modelOf(engine)?.key ?? '', whenIdle);
   }
 
   /**

@@ -169,10 +169,18 @@ export class Pool {
     if (entry?.uses === 0 && entry.expiresAt === null) this.#arm(entry, entry.keepAliveMs);
   }
 
-  /** Throws BUSY while the model is in use. Does nothing if it is not loaded. */
-  async unload(key: string): Promise<void> {
+  /**
+   * Does nothing if the model is not loaded. While it is in use, throws BUSY or, with `whenIdle`, resolves at once: then
+   * the model goes after its last use, unless a request has asked for longer.
+   */
+  async unload(key: string, whenIdle: boolean): Promise<void> {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
+    if (entry.uses > 0 && whenIdle) {
+      entry.keepAliveMs = 0;
+      entry.pinned = false;
+      return;
+    }
     if (entry.uses > 0) {
       throw new SvcError('BUSY', `${entry.engine.model.id} is used by ${String(entry.uses)} requests`, {
         hint: 'try again when they have finished',

@@ -10,7 +10,7 @@ export interface LocalEngines extends Backend {
   readonly slots: number;
   models(): Promise<readonly ModelRecord[]>;
   load(model: string, signal: AbortSignal, wishes?: LoadWishes): AsyncIterable<LoadEvent>;
-  unload(model: string): Promise<void>;
+  unload(model: string, whenIdle?: boolean): Promise<void>;
   loadedModels(): readonly LoadedModelHealth[];
   /** Loads after which the same models would be in memory. */
   loads(): readonly ModelLoad[];

@@ -296,6 +296,19 @@ test('without messages a model is loaded; keep_alive 0 unloads it, at once or af
   await waitFor('the model to be unloaded', async () => !(await isLoaded()));
 });
 
+test('a model in use is unloaded after its answer', async () => {
+  const isLoaded = async (): Promise<boolean> =>
+    (await client.ps()).models.some(({ name }) => name === 'caller:latest');
+  const endless = { model: 'caller', messages, stream: true as const, options: { num_predict: 5000 } };
+  const stream = await client.chat(endless);
+  const { value } = await stream[Symbol.asyncIterator]().next();
+  assert.is((value as { done: boolean }).done, false);
+  assert.is((await client.generate({ model: 'caller', prompt: '', keep_alive: 0 })).done_reason, 'unload');
+  assert.is(await isLoaded(), true);
+  stream.abort();
+  await waitFor('the model to be unloaded', async () => !(await isLoaded()));
+});
+
 test('a copy stays when the first is deleted, and a deleted model is gone', async () => {
   assert.equal(await client.copy({ source: 'stored', destination: 'twin' }), { status: 'success' });
   const taken = await failure(client.copy({ source: 'plain', destination: 'twin' }));

@@ -42,9 +42,9 @@ export async function routed(exchange: Exchange, typed: string): Promise<{ reado
 }
 
 /**
- * Loads a model for later requests, or unloads it if it is to stay for 0 seconds. Resolves with which of the two.
- * Nothing is to be done for a model of a provider or a policy.
- * Throws MODEL_NOT_FOUND, BUSY for a model in use, FORBIDDEN if the caller may not unload it, and errors of the load.
+ * Loads a model for later requests, or unloads it if it is to stay for 0 seconds. Resolves with which of the two:
+ * a model in use goes after its last use, as in Ollama. Nothing is to be done for a model of a provider or a policy.
+ * Throws MODEL_NOT_FOUND, FORBIDDEN if the caller may not unload it, and errors of the load.
  */
 export async function loadOrUnload(
   exchange: Exchange,
@@ -68,6 +68,6 @@ export async function loadOrUnload(
       param: 'keep_alive',
     });
   }
-  await services.unload(id);
+  await services.unload(id, true);
   return 'unload';
 }
