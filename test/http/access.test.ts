@@ -157,6 +157,28 @@ test('a body without a JSON content type is refused, because an HTML form could 
   }
 });
 
+test("Ollama's routes that change nothing take undeclared JSON, but not from a page", async () => {
+  const asks = [
+    ['/api/chat', HELLO],
+    ['/api/generate', '{"prompt": "hi"}'],
+    ['/api/embed', '{"input": "hi"}'],
+    ['/api/embeddings', '{"prompt": "hi"}'],
+    ['/api/show', '{}'],
+  ] as const;
+  const origin = `http://localhost:${String(listener.port)}`;
+  for (const [path, fields] of asks) {
+    const body = JSON.stringify({ model: 'tiny', ...(JSON.parse(fields) as object) });
+    for (const type of ['', 'text/plain', 'application/x-www-form-urlencoded']) {
+      const declared = type === '' ? {} : { 'content-type': type };
+      assert.is((await ask(listener, path, { body, headers: declared })).status, 200, `${path} ${type}`);
+      for (const page of [{ origin, host: origin.slice('http://'.length) }, { 'sec-fetch-site': 'none' }])
+        assert.is((await ask(listener, path, { body, headers: { ...declared, ...page } })).status, 400);
+      const foreign = { ...declared, 'sec-fetch-site': 'cross-site' };
+      assert.is((await ask(listener, path, { body, headers: foreign })).status, 403);
+    }
+  }
+});
+
 test('the control socket checks neither Host nor Origin', async () => {
   const control = await startScripted({ control: true });
   try {

@@ -5,8 +5,10 @@
  * - DNS rebinding: a page's own host name resolves to this machine. The Host header still names the
  *   page's host, so it must be an address of ours or an allowed name, on every route.
  * - Cross-site requests: a page posts here without reading the answer. Its Origin must be this very
- *   server, an origin in `http.origins` (cors.ts) or an allowed name, and the body must be declared as JSON, which no form can do. A route that takes
- *   forms has the Origin alone, which browsers send with every form that they post.
+ *   server, an origin in `http.origins` (cors.ts) or an allowed name, and the body must be declared as JSON, which no
+ *   form can do. A route that takes forms has the Origin alone, which browsers send with every form that they post. A
+ *   route of Ollama's that changes nothing takes any type from clients that send neither an Origin nor a
+ *   Sec-Fetch-Site: with a POST, browsers send the first to every server, and both to this machine.
  */
 import type { IncomingMessage } from 'node:http';
 import { SvcError } from '../../protocol/errors.ts';
@@ -76,12 +78,14 @@ const BODIES = {
   json: { type: /^application\/([\w.-]+\+)?json\s*(;|$)/i, name: 'JSON', example: 'application/json' },
   form: { type: /^multipart\/form-data\s*;/i, name: 'a form', example: 'multipart/form-data; boundary=…' },
 };
-export type BodyKind = keyof typeof BODIES;
+/** `undeclared`: JSON that only a page must declare. */
+export type BodyKind = keyof typeof BODIES | 'undeclared';
 
 /** Throws INVALID_REQUEST. */
-export function checkContentType(req: IncomingMessage, kind: BodyKind): void {
-  const { type, name, example } = BODIES[kind];
-  if (type.test(req.headers['content-type'] ?? '')) return;
+export function checkContentType({ headers }: IncomingMessage, kind: BodyKind): void {
+  if (kind === 'undeclared' && headers.origin === undefined && headers['sec-fetch-site'] === undefined) return;
+  const { type, name, example } = BODIES[kind === 'undeclared' ? 'json' : kind];
+  if (type.test(headers['content-type'] ?? '')) return;
   throw new SvcError('INVALID_REQUEST', `the body must be ${name}`, { hint: `send content-type: ${example}` });
 }
 
