@@ -30,6 +30,15 @@ export function presentFields(body: unknown): Record<string, unknown> {
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
 }
 
+/**
+ * As presentFields, for the APIs of other vendors: also without a `model` that is empty or `default`. Both mean the
+ * default model: clients that let their user leave the name out send an empty one.
+ */
+export function clientFields(body: unknown): Record<string, unknown> {
+  const { model, ...fields } = presentFields(body);
+  return model === undefined || model === '' || model === 'default' ? fields : { model, ...fields };
+}
+
 /** Renames the field `ours`, or a field in it, to the caller's name `theirs` in an error. */
 export function renamed(error: unknown, ours: string, theirs: string): unknown {
   if (!(error instanceof SvcError) || error.param === undefined) return error;

@@ -11,7 +11,7 @@ import * as v from 'valibot';
 import { GenerateRequestSchema, LIMITS, SamplingSchema, type Format, type GenerateRequest } from '../generate.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
-import { invalid, parse, presentFields } from '../validate.ts';
+import { clientFields, invalid, parse } from '../validate.ts';
 import { toMessages, type Place } from './messages.ts';
 import type { Places } from './names.ts';
 import { toSystem } from './system.ts';
@@ -78,7 +78,7 @@ export const MessagesFieldsSchema = v.object({
 
 /** Throws INVALID_REQUEST with `param`. */
 export function parseMessages(body: unknown): MessagesCall {
-  const fields = presentFields(body);
+  const fields = clientFields(body);
   if (fields['compaction'] !== undefined)
     throw invalid('compaction', 'is not supported: ask for a summary in a message');
   const { max_tokens } = parse(MessagesFieldsSchema, fields);
@@ -94,7 +94,7 @@ export function parseMessages(body: unknown): MessagesCall {
 
 /** `POST /v1/messages/count_tokens`: the same without `max_tokens`. Throws INVALID_REQUEST with `param`. */
 export function parseCountTokens(body: unknown): Pick<MessagesCall, 'request' | 'places'> {
-  return parsePrompt(presentFields(body));
+  return parsePrompt(clientFields(body));
 }
 
 interface Prompt {
@@ -123,7 +123,7 @@ function parsePrompt(fields: Readonly<Record<string, unknown>>): Prompt {
       ...tools.fields,
       ...toReasoning(call.thinking, call.output_config?.effort ?? undefined),
       ...given({
-        model: call.model === 'default' ? undefined : call.model,
+        model: call.model,
         format: format?.format,
         keep_alive_seconds: call.keep_alive,
       }),

@@ -8,7 +8,7 @@ import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
 import { truncatedOf } from '../openai/chat-response.ts';
 import { parseRerankRequest, RerankRequestSchema, type RerankRequest } from '../rerank.ts';
-import { invalid, parse, presentFields } from '../validate.ts';
+import { clientFields, invalid, parse } from '../validate.ts';
 
 export interface RerankCall {
   readonly request: RerankRequest;
@@ -26,15 +26,13 @@ export const RerankFieldsSchema = v.object({
 
 /** Ignores unknown fields; null means absent. Throws INVALID_REQUEST with `param`. */
 export function parseRerank(body: unknown): RerankCall {
-  const fields = presentFields(body);
-  const { model, documents, ...rest } = fields;
+  const { documents, ...rest } = clientFields(body);
   refuseUnsupported(rest);
   const { top_n, return_documents, max_tokens_per_doc, keep_alive } = parse(RerankFieldsSchema, rest);
   return {
     request: parseRerankRequest({
       ...rest,
       ...given({ keep_alive_seconds: keep_alive, max_document_tokens: max_tokens_per_doc }),
-      ...(model === undefined || model === 'default' ? {} : { model }),
       ...(documents === undefined ? {} : { documents: Array.isArray(documents) ? documents.map(textOf) : documents }),
     }),
     ...(top_n === undefined ? {} : { topN: top_n }),

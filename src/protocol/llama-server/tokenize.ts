@@ -12,7 +12,7 @@ import {
   type TokensEvent,
   type TokenizeTextRequest,
 } from '../tokenize.ts';
-import { parse, presentFields } from '../validate.ts';
+import { clientFields, parse } from '../validate.ts';
 
 const { model, route, context_length } = TokenizeTextRequestSchema.entries;
 const settings = { model, route, context_length, keep_alive: KeepAliveSchema };
@@ -28,7 +28,7 @@ export const TokenizeSchema = v.object({
 
 /** Ignores unknown fields; null means absent. Throws INVALID_REQUEST with `param`. */
 export function parseTokenize(body: unknown): TokenizeTextRequest {
-  const { content, add_special, parse_special, with_pieces, ...rest } = parse(TokenizeSchema, presentFields(body));
+  const { content, add_special, parse_special, with_pieces, ...rest } = parse(TokenizeSchema, clientFields(body));
   return parseTokenizeRequest({
     text: content,
     add_special,
@@ -42,7 +42,7 @@ export const DetokenizeSchema = v.object({ ...settings, tokens: DetokenizeReques
 
 /** As parseTokenize. Control tokens are written as text, as llama-server does. */
 export function parseDetokenize(body: unknown): DetokenizeRequest {
-  const { tokens, ...fields } = presentFields(body);
+  const { tokens, ...fields } = clientFields(body);
   return parseDetokenizeRequest({
     ...given({ tokens }),
     special: true,
@@ -62,6 +62,6 @@ function toPiece(latin1: string): string | number[] {
 }
 
 function settingsOf(fields: v.InferOutput<v.ObjectSchema<typeof settings, undefined>>): object {
-  const { model: name, keep_alive: keep_alive_seconds, ...same } = fields;
-  return { ...same, ...given({ model: name === 'default' ? undefined : name, keep_alive_seconds }) };
+  const { keep_alive: keep_alive_seconds, ...same } = fields;
+  return { ...same, ...given({ keep_alive_seconds }) };
 }

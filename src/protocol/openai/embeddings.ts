@@ -6,7 +6,7 @@ import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
 import { encodeVector } from '../streams/ndjson.ts';
 import { truncatedOf } from './chat-response.ts';
-import { invalid, parse, presentFields } from '../validate.ts';
+import { clientFields, invalid, parse } from '../validate.ts';
 
 export const ENCODING_FORMATS = ['float', 'base64'] as const;
 export type EncodingFormat = (typeof ENCODING_FORMATS)[number];
@@ -23,7 +23,7 @@ export const EmbeddingsFieldsSchema = v.object({
 
 /** Ignores unknown fields; null means absent. Throws INVALID_REQUEST with `param`. */
 export function parseEmbeddings(body: unknown): EmbeddingsCall {
-  const { model, input, ...rest } = presentFields(body);
+  const { input, ...rest } = clientFields(body);
   // A single input need not be in a list.
   const isOne = typeof input === 'string' || (Array.isArray(input) && typeof input[0] === 'number');
   if (input !== undefined && !isOne && !Array.isArray(input)) throw invalid('input', 'must be a string or a list');
@@ -32,7 +32,6 @@ export function parseEmbeddings(body: unknown): EmbeddingsCall {
     request: parseEmbedRequest({
       ...rest,
       ...given({ keep_alive_seconds: keep_alive }),
-      ...(model === undefined || model === 'default' ? {} : { model }),
       ...(input === undefined ? {} : { input: isOne ? [input] : input }),
     }),
     encodingFormat: encoding_format,

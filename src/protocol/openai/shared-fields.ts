@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { GenerateRequestSchema, LIMITS, LoraSchema, SamplingSchema, type GenerateRequest } from '../generate.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
-import { invalid, parse, presentFields } from '../validate.ts';
+import { clientFields, invalid, parse } from '../validate.ts';
 
 const { model } = GenerateRequestSchema.entries;
 const bias = v.pipe(v.number(), v.minValue(-100), v.maxValue(100));
@@ -95,7 +95,7 @@ export function sharedRequest(
       ...(biases === undefined ? {} : { logit_bias: biases.map(([id, value]) => [Number(id), value]) }),
     },
     ...given({
-      model: call.model === 'default' ? undefined : call.model,
+      model: call.model,
       lora: call.lora?.map(({ id, scale }) => ({ id: String(id), scale })),
       keep_alive_seconds: call.keep_alive,
     }),
@@ -105,5 +105,5 @@ export function sharedRequest(
 function withoutAbsent(body: unknown): Record<string, unknown> {
   const isAbsent = ([name, value]: [string, unknown]): boolean =>
     value === -1 && (name === 'seed' || name === 'max_tokens' || name === 'max_completion_tokens');
-  return Object.fromEntries(Object.entries(presentFields(body)).filter((field) => !isAbsent(field)));
+  return Object.fromEntries(Object.entries(clientFields(body)).filter((field) => !isAbsent(field)));
 }

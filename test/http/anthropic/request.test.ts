@@ -31,6 +31,7 @@ function refusal(fields: object): string | undefined {
 
 test('a minimal request', () => {
   const call = parseMessages({ model: 'default', max_tokens: 5, messages: [HI] });
+  assert.equal(parseMessages({ model: '', max_tokens: 5, messages: [HI] }).request, call.request);
   assert.equal(call.request, { max_tokens: 5, messages: [HI], sampling: {}, stop: [] });
   assert.equal([call.stream, call.showsThinking, call.maxTokens], [false, true, 5]);
 });

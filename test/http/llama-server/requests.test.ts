@@ -73,6 +73,34 @@ test('infill makes a gap of the texts', async () => {
   ]);
 });
 
+/** As llama.vim sends it: its default name of a model is empty. */
+const LLAMA_VIM = {
+  input_prefix: 'int a = ',
+  input_suffix: ';',
+  input_extra: [{ text: 'x', time: [1, 2], filename: 'a.c' }],
+  prompt: '',
+  n_predict: 128,
+  stop: [],
+  n_indent: 0,
+  top_k: 40,
+  top_p: 0.9,
+  stream: false,
+  samplers: ['top_k', 'top_p', 'infill'],
+  cache_prompt: true,
+  t_max_prompt_ms: 500,
+  t_max_predict_ms: 250,
+  model: '',
+};
+
+test('an empty model is the default one', async () => {
+  assert.is((await post('/infill', LLAMA_VIM)).json().content, 'hello world');
+  assert.is('model' in (listener.backend.requests[0] ?? {}), false);
+  assert.equal((await post('/tokenize', { model: '', content: 'ab' })).json(), { tokens: [97, 98] });
+  assert.equal((await post('/detokenize', { model: '', tokens: [97] })).json(), { content: 'a' });
+  const messages = [{ role: 'user', content: 'a' }];
+  assert.is((await post('/apply-template', { model: '', messages })).status, 200);
+});
+
 test('a streamed infill ends with an event that says so', async () => {
   const answer = await post('/infill', { input_prefix: 'a', input_suffix: 'b', stream: true });
   const events = answer.text.split('\n\n').filter((event) => event.startsWith('data: '));
@@ -146,7 +174,7 @@ test('health is readiness in llama-server’s words', async () => {
 });
 
 test('props says what is known of a model', async () => {
-  for (const path of ['/props', '/props?model=tiny', '/props?model=default']) {
+  for (const path of ['/props', '/props?model=', '/props?model=tiny', '/props?model=default']) {
     const props = (await ask(listener, path)).json();
     const { params, n_ctx } = props.default_generation_settings;
     assert.equal([params.top_k, params.top_p, n_ctx], [20, 0.95, 4096]);

@@ -147,7 +147,8 @@ test('every field that has a meaning here', () => {
   assert.ok(call.wantsSummary);
   const { metadata, temperature, tool_choice, truncation } = call.settings;
   assert.equal([metadata, temperature, tool_choice, truncation], [{ a: 'b' }, 0.5, 'auto', 'auto']);
-  assert.equal(parseResponses({ input: 'x', model: 'default' }).request, { sampling: {}, stop: [] });
+  for (const model of ['default', ''])
+    assert.equal(parseResponses({ input: 'x', model }).request, { sampling: {}, stop: [] });
 });
 
 const FUNCTION = { type: 'function', name: 'look', parameters: { type: 'object' }, strict: true };

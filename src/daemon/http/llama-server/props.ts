@@ -17,7 +17,8 @@ export function llamaHealth({ reply, services }: Exchange): void {
 /** `?model=NAME`: another model than the default one. */
 export async function props(exchange: Exchange): Promise<void> {
   const { query, reply, services } = exchange;
-  const model = await listedModel(exchange, query.get('model') ?? 'default', 'model');
+  const name = query.get('model') ?? '';
+  const model = await listedModel(exchange, name === '' ? 'default' : name, 'model');
   const { version } = services.health();
   const defaults = model.record === null ? null : await services.defaultsOf(model.record);
   reply.json(200, toProps(model, defaults, { slots: services.slots, version }));

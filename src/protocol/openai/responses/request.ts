@@ -19,7 +19,7 @@ import {
 } from '../../generate.ts';
 import { given } from '../../given.ts';
 import { KeepAliveSchema } from '../../keep-alive.ts';
-import { invalid, parse, presentFields, renamed } from '../../validate.ts';
+import { clientFields, invalid, parse, renamed } from '../../validate.ts';
 import type { Unsupported } from '../shared-fields.ts';
 import { itemsOf, type Placed } from './items.ts';
 import { ToolFieldsSchema, toolsOf, type RequestTools } from './tools.ts';
@@ -131,7 +131,7 @@ type Fields = v.InferOutput<typeof ResponsesSchema>;
 
 /** Throws INVALID_REQUEST with `param`. */
 export function parseResponses(body: unknown): ResponsesCall {
-  const fields = presentFields(body);
+  const fields = clientFields(body);
   for (const [name, [asksNothing, what]] of UNSUPPORTED) {
     if (fields[name] !== undefined && !asksNothing(fields[name])) throw invalid(name, what);
   }
@@ -147,7 +147,7 @@ export function parseResponses(body: unknown): ResponsesCall {
       ...tools.fields,
       sampling,
       ...given({
-        model: call.model === 'default' ? undefined : call.model,
+        model: call.model,
         max_tokens: call.max_output_tokens,
         truncate: call.truncation === 'auto' ? true : undefined,
         format: formatOf(call),
