@@ -1,4 +1,5 @@
 /** llama-server's routes. There is no SDK: the fields are those that its source reads. */
+import { FINISH, START, text, type Script } from '../http/scripted.ts';
 import { honoured, ignored, needed, refused, type Api, type Field } from './declare.ts';
 
 type Body = Readonly<Record<string, unknown>>;
@@ -6,7 +7,6 @@ type Body = Readonly<Record<string, unknown>>;
 const MODEL: Field = honoured('model', 'model', 'small');
 const HOW = 'it says how llama-server computes, not what';
 const CHATS = 'it is about chats, and llama-server sets it itself';
-const EDITORS = 'editors always send it; they can end an answer themselves';
 const NOTHING_CUT = 'nothing is cut off a prompt';
 const DRAFTS = 'svc drafts from the prompt by itself';
 const THINKS = 'a gap is filled without reasoning';
@@ -57,6 +57,8 @@ const HONOURED: readonly Field[] = [
   honoured('max_completion_tokens', 'max_tokens', 5),
   honoured('max_tokens', 'max_tokens', 5),
   honoured('stream', 'answer', true),
+  honoured('n_indent', 'answer', 2),
+  honoured('t_max_predict_ms', 'answer', 1),
   honoured('stop', 'stop', ['END']),
   honoured('json_schema', 'format', { type: 'object' }),
   honoured('grammar', 'format', 'root ::= "a"'),
@@ -81,7 +83,8 @@ const IGNORED: readonly Field[] = [
   ignored('post_sampling_probs', 'it needs n_probs', true),
   ignored('stream_options', 'every answer has its counts', { include_usage: true }, { stream: true }),
   ignored('stream_options.include_usage', 'every answer has its counts', true, { stream: true }),
-  ...['samplers', 'n_indent', 't_max_prompt_ms', 't_max_predict_ms'].map((name) => ignored(name, EDITORS, 1)),
+  ignored('samplers', 'editors always send it; the order is fixed', ['top_k']),
+  ignored('t_max_prompt_ms', 'editors always send it; llama-server ignores it, too', 1),
   ...['n_keep', 'n_discard'].map((name) => ignored(name, NOTHING_CUT, 1)),
   ...['cache_prompt', 'id_slot', 'n_cache_reuse', 'backend_sampling', 'message_delimiters'].map((name) =>
     ignored(name, HOW, 1),
@@ -114,12 +117,23 @@ const IGNORED: readonly Field[] = [
   ].map((name) => ignored(name, THINKS, 1)),
 ];
 
+/** Two lines, with more than a millisecond before the second. */
+const lines: Script = async function* () {
+  yield START;
+  yield text('a');
+  const from = performance.now();
+  while (performance.now() - from < 2);
+  yield text('\nb');
+  yield FINISH;
+};
+
 export const INFILL: Api = {
   title: 'llama-server: infill',
   path: '/infill',
   sdk: null,
   llama: { route: 'infill', hasSamplers: true, more: ['model', 'input_extra[].filename', 'input_extra[].text'] },
   base: GAP,
+  script: lines,
   fields: [MODEL, ...HONOURED, ...REFUSED, ...IGNORED],
 };
 

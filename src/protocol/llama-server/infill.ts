@@ -3,9 +3,8 @@
  * answer to its response. Fields are treated as in openai/chat-request.ts.
  *
  * Ignored, because they change only how llama-server computes, or which fields its answer repeats: `cache_prompt`, `id_slot`,
- * `response_fields`, `timings_per_token`. Ignored although they could change the answer, because editors always send
- * them: `samplers` (the order is fixed), `t_max_prompt_ms`, `t_max_predict_ms` and `n_indent` (limits of an answer that
- * the editor can end itself).
+ * `response_fields`, `timings_per_token`. Ignored because editors always send them: `samplers` (the order is fixed) and
+ * `t_max_prompt_ms` (llama-server ignores it, too).
  */
 import * as v from 'valibot';
 import type { Collector } from '../collect.ts';
@@ -21,9 +20,18 @@ export interface InfillCall {
   readonly request: GenerateRequest;
   /** The prompt is only computed, so that the next request finds it in the prefix cache. */
   readonly isWarmUp: boolean;
+  readonly limits: InfillLimits;
   readonly stream: boolean;
   /** Caller's name of the `format` field, for errors; null: no format. */
   readonly formatNames: OpenAiFormat['names'] | null;
+}
+
+/** Limits of an answer by its lines. */
+export interface InfillLimits {
+  /** Least indentation of every line but the first, in spaces and tabs; the answer ends before one with less. */
+  readonly indent: number;
+  /** Time from the first text after which the next line break ends the answer; not positive: no limit. */
+  readonly predictMs: number;
 }
 
 const limit = v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(-2), v.maxValue(LIMITS.maxTokens)));
@@ -45,6 +53,8 @@ export const InfillSchema = v.object({
   /** Other names of it, in the order in which llama-server looks for them. */
   max_completion_tokens: limit,
   max_tokens: limit,
+  n_indent: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0)), 0),
+  t_max_predict_ms: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(-1)), -1),
 });
 
 /** Throws INVALID_REQUEST with `param`. */
@@ -67,6 +77,7 @@ export function parseInfill(body: unknown): InfillCall {
       }),
     },
     isWarmUp: most === 0,
+    limits: { indent: call.n_indent, predictMs: call.t_max_predict_ms },
     stream: call.stream,
     formatNames: format?.names ?? null,
   };

@@ -257,6 +257,8 @@ const INFILL = {
   n_predict: 1,
   max_completion_tokens: 1,
   max_tokens: 1,
+  n_indent: 1,
+  t_max_predict_ms: 1,
 };
 
 export interface Body {

@@ -7,12 +7,14 @@ import { renamed } from '../../../protocol/validate.ts';
 import { readJson } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
 import { choicesOf, STREAM, type Events } from '../openai/choices.ts';
+import { withLineLimits } from './line-limits.ts';
 
 export async function infill(exchange: Exchange): Promise<void> {
-  const { request, isWarmUp, stream, formatNames } = parseInfill(await readJson(exchange));
+  const { request, isWarmUp, limits, stream, formatNames } = parseInfill(await readJson(exchange));
   refuseFile(request);
   const { all } = choicesOf(exchange, [request], 1, formatNames);
-  const [events] = all as [Events];
+  const [unlimited] = all as [Events];
+  const events = withLineLimits(unlimited, limits, exchange.arrivedAt);
   const { reply } = exchange;
   try {
     if (!stream) {
