@@ -20,6 +20,7 @@ function refusal(body: unknown): SvcError {
 test('a minimal request', () => {
   assert.equal(parseChatCompletion({ messages: MESSAGES }), {
     request: { messages: MESSAGES, sampling: {}, stop: [] },
+    isWarmUp: false,
     stream: false,
     includeUsage: false,
     formatNames: null,
@@ -88,6 +89,7 @@ test('every parameter reaches the internal request', () => {
       stop: ['a', 'b'],
       priority: 'batch',
     },
+    isWarmUp: false,
     stream: true,
     includeUsage: true,
     formatNames: null,

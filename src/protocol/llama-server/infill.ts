@@ -13,7 +13,7 @@ import type { FinishEvent, GenerateRequest } from '../generate.ts';
 import { given } from '../given.ts';
 import { routedOf, toFinishReason } from '../openai/chat-response.ts';
 import { formatOf, type OpenAiFormat } from '../openai/response-format.ts';
-import { readFields, sharedRequest, SHARED_FIELDS, type Unsupported } from '../openai/shared-fields.ts';
+import { readFields, sharedRequest, SHARED_FIELDS, toMaxTokens, type Unsupported } from '../openai/shared-fields.ts';
 import { parse } from '../validate.ts';
 
 export interface InfillCall {
@@ -34,7 +34,7 @@ export interface InfillLimits {
   readonly predictMs: number;
 }
 
-const limit = v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(-2), v.maxValue(LIMITS.maxTokens)));
+const { n_predict: limit } = SHARED_FIELDS;
 
 export const InfillSchema = v.object({
   ...SHARED_FIELDS,
@@ -48,9 +48,7 @@ export const InfillSchema = v.object({
     [],
   ),
   prompt: v.exactOptional(v.string(), ''),
-  /** Negative: no limit. */
-  n_predict: limit,
-  /** Other names of it, in the order in which llama-server looks for them. */
+  /** Other names of `n_predict`, in the order in which llama-server looks for them. */
   max_completion_tokens: limit,
   max_tokens: limit,
   n_indent: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0)), 0),
@@ -62,7 +60,7 @@ export function parseInfill(body: unknown): InfillCall {
   const fields = readFields(body, UNSUPPORTED);
   const call = parse(InfillSchema, fields);
   const format = formatOf(fields);
-  const most = call.n_predict ?? call.max_completion_tokens ?? call.max_tokens ?? -1;
+  const most = call.n_predict ?? call.max_completion_tokens ?? call.max_tokens;
   return {
     request: {
       ...sharedRequest(call, fields),
@@ -72,7 +70,7 @@ export function parseInfill(body: unknown): InfillCall {
         infill: { prefix: call.input_prefix, suffix: call.input_suffix, extra: call.input_extra },
       },
       ...given({
-        max_tokens: most < 0 ? undefined : Math.max(1, most),
+        max_tokens: toMaxTokens(most),
         format: format?.format,
       }),
     },

@@ -18,13 +18,15 @@ import {
 import { given } from '../given.ts';
 import { formatOf, type OpenAiFormat } from './response-format.ts';
 import { toMessage } from './messages.ts';
-import { readFields, SHARED_FIELDS, sharedRequest, type Unsupported } from './shared-fields.ts';
+import { readFields, SHARED_FIELDS, sharedRequest, toMaxTokens, type Unsupported } from './shared-fields.ts';
 import { invalid, parse } from '../validate.ts';
 
 export interface ChatCompletionCall {
   readonly request: GenerateRequest;
   /** `n`: number of answers to the prompt. */
   readonly choices: number;
+  /** The prompt is only computed, so that the next request finds it in the prefix cache. */
+  readonly isWarmUp: boolean;
   readonly stream: boolean;
   /** `stream_options.include_usage`. */
   readonly includeUsage: boolean;
@@ -72,6 +74,7 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
   const fields = readFields(body, UNSUPPORTED);
   const call = parse(ChatCompletionSchema, fields);
   const format = formatOf(fields);
+  const limit = call.n_predict ?? call.max_completion_tokens ?? call.max_tokens;
   if ((call.top_logprobs ?? 0) > 0 && !call.logprobs) throw invalid('top_logprobs', 'requires logprobs: true');
   return {
     request: {
@@ -80,13 +83,14 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
       messages: call.messages.map(toMessage),
       ...toolsOf(call),
       ...given({
-        max_tokens: call.max_completion_tokens ?? call.max_tokens,
+        max_tokens: toMaxTokens(limit),
         format: format?.format,
         reasoning_effort: call.reasoning_effort === 'max' ? ('xhigh' as const) : call.reasoning_effort,
         logprobs: call.logprobs ? (call.top_logprobs ?? 0) : undefined,
       }),
     },
     choices: call.n,
+    isWarmUp: limit === 0,
     stream: call.stream,
     includeUsage: call.stream_options?.include_usage ?? false,
     formatNames: format?.names ?? null,

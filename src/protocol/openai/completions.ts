@@ -10,7 +10,7 @@ import { TokenSchema } from '../tokenize.ts';
 import { endOf, routedOf, toFinishReason, truncatedOf, type Answer } from './chat-response.ts';
 import type { LegacyLogprobs } from './legacy-logprobs.ts';
 import { formatOf, type OpenAiFormat } from './response-format.ts';
-import { readFields, sharedRequest, SHARED_FIELDS, type Unsupported } from './shared-fields.ts';
+import { readFields, sharedRequest, SHARED_FIELDS, toMaxTokens, type Unsupported } from './shared-fields.ts';
 import { invalid, parse } from '../validate.ts';
 
 export interface CompletionCall {
@@ -19,6 +19,8 @@ export interface CompletionCall {
   /** `n`: number of answers to each prompt. */
   readonly choices: number;
   readonly echo: boolean;
+  /** The prompts are only computed, so that the next request finds them in the prefix cache. */
+  readonly isWarmUp: boolean;
   readonly stream: boolean;
   /** `stream_options.include_usage`. */
   readonly includeUsage: boolean;
@@ -53,13 +55,13 @@ export function parseCompletion(body: unknown): CompletionCall {
     throw invalid('n', `makes more than ${String(LIMITS.completions)} answers together with the prompts`);
   const format = formatOf(fields);
   // Absent here, the limit has a default; -1 is none.
-  const isUnlimited = (body as { max_tokens?: unknown }).max_tokens === -1;
+  const limit = call.n_predict ?? ((body as { max_tokens?: unknown }).max_tokens === -1 ? -1 : call.max_tokens);
   const shared = {
     ...sharedRequest(call, fields),
     messages: [],
     ...given({
-      max_tokens: call.max_tokens,
-      default_max_tokens: isUnlimited || call.max_tokens !== undefined ? undefined : DEFAULT_MAX_TOKENS,
+      max_tokens: toMaxTokens(limit),
+      default_max_tokens: limit === undefined ? DEFAULT_MAX_TOKENS : undefined,
       format: format?.format,
       logprobs,
     }),
@@ -68,6 +70,7 @@ export function parseCompletion(body: unknown): CompletionCall {
     requests: prompts.map((prompt) => ({ ...shared, raw: suffix === undefined ? prompt : gapOf(prompt, suffix) })),
     choices: n,
     echo,
+    isWarmUp: limit === 0,
     stream: call.stream,
     includeUsage: call.stream_options?.include_usage ?? false,
     formatNames: format?.names ?? null,

@@ -43,6 +43,8 @@ export const SHARED_FIELDS = {
       v.maxLength(LIMITS.lora),
     ),
   ),
+  /** llama-server's limit of tokens, before those with other names. Negative: none; 0: only computes the prompt. */
+  n_predict: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(-2), v.maxValue(LIMITS.maxTokens))),
   n: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.choices)), 1),
   keep_alive: KeepAliveSchema,
   stream: v.exactOptional(v.boolean(), false),
@@ -79,6 +81,11 @@ export function readFields(body: unknown, unsupported: ReadonlyMap<string, Unsup
   if (Array.isArray(fields['logit_bias']))
     throw invalid('logit_bias', 'must be an object that maps token ids to biases');
   return fields;
+}
+
+/** `max_tokens` of a request with this limit. A prompt is computed only for an answer, of at least one token. */
+export function toMaxTokens(limit: number | undefined): number | undefined {
+  return limit === undefined || limit < 0 ? undefined : Math.max(1, limit);
 }
 
 /** `call`: `fields` after their validation. */

@@ -10,23 +10,24 @@ import { choicesOf, STREAM, type Events } from '../openai/choices.ts';
 import { withLineLimits } from './line-limits.ts';
 
 export async function infill(exchange: Exchange): Promise<void> {
-  const { request, isWarmUp, limits, stream, formatNames } = parseInfill(await readJson(exchange));
+  const call = parseInfill(await readJson(exchange));
+  const { request, limits, stream } = call;
   refuseFile(request);
-  const { all } = choicesOf(exchange, [request], 1, formatNames);
+  const { all } = choicesOf(exchange, [request], { ...call, choices: 1 });
   const [unlimited] = all as [Events];
   const events = withLineLimits(unlimited, limits, exchange.arrivedAt);
   const { reply } = exchange;
   try {
     if (!stream) {
       const answer = await Collector.of(events);
-      reply.json(200, toInfillAnswer(answer, isWarmUp ? '' : answer.text));
+      reply.json(200, toInfillAnswer(answer, answer.text));
       return;
     }
     reply.stream(STREAM);
     const facts = new Collector();
     for await (const event of events) {
       facts.note(event);
-      if (event.type === 'text' && !isWarmUp) await reply.write(sseData(toInfillChunk(event.text)));
+      if (event.type === 'text') await reply.write(sseData(toInfillChunk(event.text)));
     }
     await reply.write(sseData(toInfillAnswer(facts, '')));
     reply.end();

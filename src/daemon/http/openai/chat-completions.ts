@@ -18,9 +18,10 @@ import type { Reply } from '../reply.ts';
 import { choicesOf, STREAM, together, type Choices, type Events } from './choices.ts';
 
 export async function chatCompletions(exchange: Exchange): Promise<void> {
-  const { request, choices, stream, includeUsage, formatNames } = parseChatCompletion(await readJson(exchange));
+  const call = parseChatCompletion(await readJson(exchange));
+  const { request, stream, includeUsage } = call;
   refuseFile(request);
-  const answers = choicesOf(exchange, [request], choices, formatNames);
+  const answers = choicesOf(exchange, [request], call);
   if (stream) await answerStream(exchange, answers, includeUsage);
   else await answerWhole(exchange, answers);
 }

@@ -25,15 +25,19 @@ export interface Choices {
   readonly failing: AbortController;
 }
 
-/**
- * `count` answers to each request. On a local model they share the computed prompt. `names`: of the `format` field, for
- * errors.
- */
+export interface ChoicesCall {
+  /** Number of answers to each request. */
+  readonly choices: number;
+  readonly isWarmUp: boolean;
+  /** Caller's name of the `format` field, for errors; null: no format. */
+  readonly formatNames: OpenAiFormat['names'] | null;
+}
+
+/** Answers to each request. On a local model they share the computed prompt. */
 export function choicesOf(
   exchange: Exchange,
   requests: readonly GenerateRequest[],
-  count: number,
-  names: OpenAiFormat['names'] | null,
+  { choices: count, isWarmUp, formatNames: names }: ChoicesCall,
 ): Choices {
   const failing = new AbortController();
   const context = contextOf(exchange);
@@ -42,11 +46,20 @@ export function choicesOf(
   const ofEach = { ...context, signal, ...(count > 1 ? { isChoice: true } : {}) };
   const all = requests.flatMap((request) =>
     Array.from({ length: count }, (_, index) => {
-      const events = exchange.services.router.route(ofChoice(request, index), ofEach);
+      const answer = exchange.services.router.route(ofChoice(request, index), ofEach);
+      const events = isWarmUp ? withoutContent(answer) : answer;
       return names === null ? events : withErrors(events, (error) => renamed(error, names.ours, names.theirs));
     }),
   );
   return { all, failing };
+}
+
+/** A warm-up has no content, and ends for its limit of no tokens. */
+async function* withoutContent(events: Events): AsyncGenerator<RouteEvent | GenerateEvent, void, undefined> {
+  for await (const event of events) {
+    if (event.type === 'finish' && event.reason !== 'cancelled') yield { ...event, reason: 'length' };
+    else if (event.type === 'route' || event.type === 'start' || event.type === 'finish') yield event;
+  }
 }
 
 /** As llama-server: with a seed, the choices have it and those after it. */

@@ -46,7 +46,7 @@ async function textOf(exchange: Exchange, { raw, ...request }: CompletionRequest
 
 async function answerWhole(exchange: Exchange, call: CompletionCall, echoes: readonly string[]): Promise<void> {
   const { id, reply } = exchange;
-  const { all, failing } = choicesOf(exchange, call.requests, call.choices, call.formatNames);
+  const { all, failing } = choicesOf(exchange, call.requests, call);
   const answers = await together(
     all.map((events) => Collector.of(events)),
     failing,
@@ -63,7 +63,7 @@ async function answerWhole(exchange: Exchange, call: CompletionCall, echoes: rea
 async function answerStream(exchange: Exchange, call: CompletionCall, echoes: readonly string[]): Promise<void> {
   const { id, reply } = exchange;
   const { includeUsage } = call;
-  const { all, failing } = choicesOf(exchange, call.requests, call.choices, call.formatNames);
+  const { all, failing } = choicesOf(exchange, call.requests, call);
   reply.stream(STREAM);
   const head = headOf(id);
   const answers = await together(
