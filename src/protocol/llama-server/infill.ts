@@ -42,7 +42,7 @@ export const InfillSchema = v.object({
   input_suffix: v.string(),
   input_extra: v.exactOptional(
     v.pipe(
-      v.array(v.object({ filename: v.exactOptional(v.string(), 'tmp'), text: v.string() })),
+      v.array(v.object({ filename: v.nullish(v.string(), 'tmp'), text: v.string() })),
       v.maxLength(LIMITS.infillFiles),
     ),
     [],

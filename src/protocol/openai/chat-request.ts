@@ -39,6 +39,12 @@ const { max_tokens, parallel_tool_calls, logprobs } = GenerateRequestSchema.entr
 const SameSchema = v.pick(GenerateRequestSchema, ['reasoning_budget_tokens', 'chat_template_kwargs']);
 const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.object({ type: v.literal('function'), function: v.object(entries) });
+/** null means absent here, too: it is what Python's clients send of a tool without a description. */
+const WIRE_TOOL = {
+  ...ToolSchema.entries,
+  description: v.nullish(ToolSchema.entries.description.wrapped),
+  parameters: v.nullish(ToolSchema.entries.parameters.wrapped, {}),
+};
 
 /** Without the fields that messages.ts and response-format.ts read. */
 export const ChatCompletionSchema = v.object({
@@ -56,7 +62,7 @@ export const ChatCompletionSchema = v.object({
   ),
   max_tokens,
   max_completion_tokens: max_tokens,
-  tools: v.exactOptional(v.pipe(v.array(tool(ToolSchema.entries)), v.maxLength(LIMITS.tools))),
+  tools: v.exactOptional(v.pipe(v.array(tool(WIRE_TOOL)), v.maxLength(LIMITS.tools))),
   tool_choice: v.exactOptional(
     v.union([v.picklist(['auto', 'none', 'required']), tool({ name: ToolSchema.entries.name })]),
   ),
@@ -103,7 +109,10 @@ function toolsOf({ tools = [], tool_choice: choice, parallel_tool_calls }: Call)
     return {};
   }
   return {
-    tools: tools.map((each) => each.function),
+    tools: tools.map(({ function: { description, ...each } }) => ({
+      ...each,
+      ...given({ description: description ?? undefined }),
+    })),
     ...given({ tool_choice: typeof choice === 'object' ? choice.function : choice, parallel_tool_calls }),
   };
 }

@@ -14,7 +14,7 @@ const jsonSchema = v.record(v.string(), v.unknown());
 export const ResponseFormatSchema = v.variant('type', [
   v.object({ type: v.literal('text') }),
   /** `schema` is llama-server's. */
-  v.object({ type: v.literal('json_object'), schema: v.exactOptional(jsonSchema) }),
+  v.object({ type: v.literal('json_object'), schema: v.nullish(jsonSchema) }),
   v.object({
     type: v.literal('json_schema'),
     json_schema: v.object({
@@ -43,7 +43,7 @@ function ofResponse(response: v.InferOutput<typeof ResponseFormatSchema>): OpenA
     case 'text':
       return null;
     case 'json_object':
-      if (response.schema !== undefined) return ofSchema(response.schema, 'response_format.schema');
+      if (response.schema) return ofSchema(response.schema, 'response_format.schema');
       return { format: { type: 'json_object' }, names: { ours: 'format', theirs: 'response_format' } };
     case 'json_schema': {
       const { schema, name, strict } = response.json_schema;

@@ -48,7 +48,7 @@ export const SHARED_FIELDS = {
   n: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.choices)), 1),
   keep_alive: KeepAliveSchema,
   stream: v.exactOptional(v.boolean(), false),
-  stream_options: v.exactOptional(v.looseObject({ include_usage: v.exactOptional(v.boolean(), false) })),
+  stream_options: v.exactOptional(v.looseObject({ include_usage: v.nullish(v.boolean(), false) })),
 };
 type Shared = v.InferOutput<v.ObjectSchema<typeof SHARED_FIELDS, undefined>>;
 
