@@ -22,7 +22,8 @@ const WireToolCallsSchema = v.pipe(
   v.array(v.object({ id, type: v.literal('function'), function: v.object({ name, arguments: v.string() }) })),
   v.maxLength(LIMITS.tools),
 );
-const DATA_URL = /^data:([^;,]{1,64});base64,/;
+/** There may be parameters, such as a character set, before the encoding. */
+const DATA_URL = /^data:([^;,]{1,64})(?:;[^;,]{1,64}){0,8};base64,/;
 
 /** Throws INVALID_REQUEST with `param`. */
 export function toMessage(message: WireMessage, index: number): Message {
@@ -80,7 +81,8 @@ function toPart(part: unknown, param: string): ContentPart {
       if (typeof given['refusal'] !== 'string') throw invalid(`${param}.refusal`, 'must be string');
       return { type: 'text', text: given['refusal'] };
     case 'image_url': {
-      const url = (image as { url?: unknown } | null | undefined)?.url;
+      // Ollama's clients write the URL alone.
+      const url = typeof image === 'string' ? image : (image as { url?: unknown } | null | undefined)?.url;
       if (typeof url !== 'string') throw invalid(`${param}.image_url.url`, 'must be string');
       return toImage(url, `${param}.image_url.url`);
     }
@@ -115,7 +117,11 @@ export function toImage(url: string, param: string): ContentPart {
   const part =
     prefix === undefined
       ? { type: 'image_url', url }
-      : { type: 'image', media_type: mediaType, data: url.slice(prefix.length) };
+      : {
+          type: 'image',
+          media_type: mediaType === 'image/jpg' ? 'image/jpeg' : mediaType,
+          data: url.slice(prefix.length),
+        };
   if (!v.is(ContentPartSchema, part)) {
     throw invalid(param, 'must be an https URL, or a data URL of a PNG, JPEG, GIF or WebP image in base64');
   }
