@@ -373,7 +373,7 @@ const ranges: Record<string, readonly unknown[]> = {
   n: [0, -1, 17, 1.5, '2', true],
   temperature: [-0.1, 101, '1', [1]],
   top_p: [-0.1, 1.1],
-  top_k: [-1, 1.5, 1e7],
+  top_k: [-2, 1.5, 1e7],
   min_p: [-0.1, 1.1],
   repeat_penalty: [0, 101],
   repeat_last_n: [-1, 65_537],
@@ -391,7 +391,7 @@ const ranges: Record<string, readonly unknown[]> = {
   dry_base: [0.9, 101],
   dry_allowed_length: [-1, 1.5],
   dry_penalty_last_n: [-1, 65_537],
-  seed: [-2, 1.5, 2 ** 32, '42'],
+  seed: [1.5, 2 ** 53, '42'],
 };
 
 test('an invalid value is refused with its place and never quoted', () => {

@@ -93,12 +93,11 @@ export function sharedRequest(
   call: Shared,
   fields: Readonly<Record<string, unknown>>,
 ): Omit<GenerateRequest, 'messages'> {
-  const { logit_bias: _, ...plain } = fields;
   const biases = call.logit_bias === undefined ? undefined : Object.entries(call.logit_bias);
   return {
     ...parse(SameSchema, call),
     sampling: {
-      ...parse(SamplingSchema, plain),
+      ...samplingOf(fields),
       ...(biases === undefined ? {} : { logit_bias: biases.map(([id, value]) => [Number(id), value]) }),
     },
     ...given({
@@ -109,8 +108,24 @@ export function sharedRequest(
   };
 }
 
+/**
+ * The sampler settings without `logit_bias`. OpenAI's seeds have 64 bits, of which ours keeps the lower 32; -1 is a
+ * random one. As in vLLM, a `top_k` of -1 is off.
+ */
+export function samplingOf(fields: Readonly<Record<string, unknown>>): GenerateRequest['sampling'] {
+  const { logit_bias: _, seed, top_k, ...plain } = fields;
+  const isWide = Number.isSafeInteger(seed) && seed !== -1;
+  return parse(SamplingSchema, {
+    ...plain,
+    ...given({
+      seed: isWide ? Number(BigInt.asUintN(32, BigInt(seed as number))) : seed === -1 ? undefined : seed,
+      top_k: top_k === -1 ? 0 : top_k,
+    }),
+  });
+}
+
 function withoutAbsent(body: unknown): Record<string, unknown> {
   const isAbsent = ([name, value]: [string, unknown]): boolean =>
-    value === -1 && (name === 'seed' || name === 'max_tokens' || name === 'max_completion_tokens');
+    value === -1 && (name === 'max_tokens' || name === 'max_completion_tokens');
   return Object.fromEntries(Object.entries(clientFields(body)).filter((field) => !isAbsent(field)));
 }

@@ -147,6 +147,8 @@ test('every field that has a meaning here', () => {
   assert.ok(call.wantsSummary);
   const { metadata, temperature, tool_choice, truncation } = call.settings;
   assert.equal([metadata, temperature, tool_choice, truncation], [{ a: 'b' }, 0.5, 'auto', 'auto']);
+  const numbers = parseResponses({ input: 'x', seed: 2 ** 32 + 7, top_k: -1 }).request.sampling;
+  assert.equal(numbers, { seed: 7, top_k: 0 });
   for (const model of ['default', ''])
     assert.equal(parseResponses({ input: 'x', model }).request, { sampling: {}, stop: [] });
 });

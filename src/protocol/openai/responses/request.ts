@@ -13,14 +13,13 @@ import {
   GenerateRequestSchema,
   LIMITS,
   REASONING_EFFORTS,
-  SamplingSchema,
   type Format,
   type GenerateRequest,
 } from '../../generate.ts';
 import { given } from '../../given.ts';
 import { KeepAliveSchema } from '../../keep-alive.ts';
 import { clientFields, invalid, parse, renamed } from '../../validate.ts';
-import type { Unsupported } from '../shared-fields.ts';
+import { samplingOf, type Unsupported } from '../shared-fields.ts';
 import { itemsOf, type Placed } from './items.ts';
 import { ToolFieldsSchema, toolsOf, type RequestTools } from './tools.ts';
 
@@ -137,8 +136,7 @@ export function parseResponses(body: unknown): ResponsesCall {
   }
   if (typeof fields['stop'] === 'string') fields['stop'] = [fields['stop']];
   const call = parse(ResponsesSchema, fields);
-  const { logit_bias: _, ...plain } = fields;
-  const sampling = parse(SamplingSchema, plain);
+  const sampling = samplingOf(fields);
   const tools = toolsOf(call);
   const { effort } = call.reasoning;
   return {
