@@ -51,6 +51,8 @@ export const LIMITS = {
   rerankDocuments: 1000,
   /** Files beside the one with the gap. */
   infillFiles: 256,
+  /** Names of the fields that an infill's answer is to have. */
+  responseFields: 256,
   /** Maximum bytes of a text to tokenize, in UTF-8. */
   tokenizeBytes: 2 * 1024 * 1024,
   /** Maximum bytes of a conversation to tokenize, as rendered text: its tokens must fit into a frame, too. */

@@ -57,6 +57,7 @@ const HONOURED: readonly Field[] = [
   honoured('max_completion_tokens', 'max_tokens', 5),
   honoured('max_tokens', 'max_tokens', 5),
   honoured('stream', 'answer', true),
+  honoured('response_fields', 'answer', ['content']),
   honoured('n_indent', 'answer', 2),
   honoured('t_max_predict_ms', 'answer', 1),
   honoured('stop', 'stop', ['END']),
@@ -89,7 +90,7 @@ const IGNORED: readonly Field[] = [
   ...['cache_prompt', 'id_slot', 'n_cache_reuse', 'backend_sampling', 'message_delimiters'].map((name) =>
     ignored(name, HOW, 1),
   ),
-  ...['verbose', 'timings_per_token', 'return_progress', 'response_fields', 'sse_ping_interval'].map((name) =>
+  ...['verbose', 'timings_per_token', 'return_progress', 'sse_ping_interval'].map((name) =>
     ignored(name, 'an answer has the same fields always', 1),
   ),
   ...['n_max', 'n_min', 'p_min', 'type', 'ngram_size_n', 'ngram_size_m', 'ngram_min_hits'].map((name) =>

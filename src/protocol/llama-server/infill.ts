@@ -2,16 +2,14 @@
  * `POST /infill`: converts llama-server's format, which editors use to complete code, to a request with a gap, and the
  * answer to its response. Fields are treated as in openai/chat-request.ts.
  *
- * Ignored, because they change only how llama-server computes, or which fields its answer repeats: `cache_prompt`, `id_slot`,
- * `response_fields`, `timings_per_token`. Ignored because editors always send them: `samplers` (the order is fixed) and
+ * Ignored, because they change only how llama-server computes, or when it reports them: `cache_prompt`, `id_slot`,
+ * `timings_per_token`. Ignored because editors always send them: `samplers` (the order is fixed) and
  * `t_max_prompt_ms` (llama-server ignores it, too).
  */
 import * as v from 'valibot';
-import type { Collector } from '../collect.ts';
 import { LIMITS } from '../limits.ts';
-import type { FinishEvent, GenerateRequest } from '../generate.ts';
+import type { GenerateRequest } from '../generate.ts';
 import { given } from '../given.ts';
-import { routedOf, toFinishReason } from '../openai/chat-response.ts';
 import { formatOf, type OpenAiFormat } from '../openai/response-format.ts';
 import { readFields, sharedRequest, SHARED_FIELDS, toMaxTokens, type Unsupported } from '../openai/shared-fields.ts';
 import { parse } from '../validate.ts';
@@ -21,6 +19,8 @@ export interface InfillCall {
   /** The prompt is only computed, so that the next request finds it in the prefix cache. */
   readonly isWarmUp: boolean;
   readonly limits: InfillLimits;
+  /** Names of the answer's fields; empty: all. */
+  readonly responseFields: readonly string[];
   readonly stream: boolean;
   /** Caller's name of the `format` field, for errors; null: no format. */
   readonly formatNames: OpenAiFormat['names'] | null;
@@ -53,6 +53,7 @@ export const InfillSchema = v.object({
   max_tokens: limit,
   n_indent: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0)), 0),
   t_max_predict_ms: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(-1)), -1),
+  response_fields: v.exactOptional(v.pipe(v.array(v.string()), v.maxLength(LIMITS.responseFields)), []),
 });
 
 /** Throws INVALID_REQUEST with `param`. */
@@ -76,6 +77,7 @@ export function parseInfill(body: unknown): InfillCall {
     },
     isWarmUp: most === 0,
     limits: { indent: call.n_indent, predictMs: call.t_max_predict_ms },
+    responseFields: call.response_fields,
     stream: call.stream,
     formatNames: format?.names ?? null,
   };
@@ -88,52 +90,3 @@ const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupporte
   ['n_probs', [isZero, 'is not supported: use logprobs of /v1/completions']],
   ['logprobs', [isZero, 'is not supported: use logprobs of /v1/completions']],
 ]);
-
-/** The whole answer, or the last event of a stream, which has no more text. */
-export function toInfillAnswer(answer: Collector, content: string): object {
-  const { start, finish } = answer;
-  const { usage } = finish;
-  return {
-    index: 0,
-    content,
-    stop: true,
-    model: start.model,
-    ...(usage === null
-      ? {}
-      : {
-          tokens_predicted: usage.output_tokens,
-          tokens_evaluated: usage.input_tokens,
-          tokens_cached: usage.cached_tokens,
-          truncated: (usage.truncated_tokens ?? 0) > 0,
-        }),
-    stop_type: stopTypeOf(finish),
-    stopping_word: finish.stop_string ?? '',
-    ...routedOf(answer),
-    timings: timingsOf(finish),
-  };
-}
-
-function stopTypeOf(finish: FinishEvent): 'limit' | 'word' | 'eos' {
-  if (toFinishReason(finish) === 'length') return 'limit';
-  return finish.stop_string === undefined ? 'eos' : 'word';
-}
-
-export function toInfillChunk(content: string): object {
-  return { index: 0, content, stop: false };
-}
-
-/** Under llama-server's names, in milliseconds and tokens. */
-function timingsOf({ usage, timings }: FinishEvent): object {
-  const { queue_ms, ttft_ms, total_ms, tokens_per_second } = timings;
-  return {
-    ...(usage === null
-      ? {}
-      : {
-          prompt_n: usage.input_tokens - usage.cached_tokens,
-          cache_n: usage.cached_tokens,
-          predicted_n: usage.output_tokens,
-        }),
-    ...(ttft_ms === null ? {} : { prompt_ms: ttft_ms - queue_ms, predicted_ms: total_ms - ttft_ms }),
-    ...(tokens_per_second === null ? {} : { predicted_per_second: tokens_per_second }),
-  };
-}

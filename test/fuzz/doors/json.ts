@@ -260,6 +260,7 @@ const INFILL = {
   max_tokens: 1,
   n_indent: 1,
   t_max_predict_ms: 1,
+  response_fields: ['content', 'timings/prompt_n'],
 };
 
 export interface Body {

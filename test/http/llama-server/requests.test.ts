@@ -60,6 +60,9 @@ test('infill makes a gap of the texts', async () => {
     predicted_n: 2,
     prompt_ms: 1,
     predicted_ms: 1,
+    prompt_per_token_ms: 0.25,
+    prompt_per_second: 4000,
+    predicted_per_token_ms: 250,
     predicted_per_second: 4,
   });
   assert.equal(listener.backend.requests, [
@@ -99,6 +102,23 @@ test('an empty model is the default one', async () => {
   assert.equal((await post('/detokenize', { model: '', tokens: [97] })).json(), { content: 'a' });
   const messages = [{ role: 'user', content: 'a' }];
   assert.is((await post('/apply-template', { model: '', messages })).status, 200);
+});
+
+test('an answer has only the fields that response_fields names', async () => {
+  const names = ['content', 'timings/prompt_n', 'timings/predicted_per_second', 'truncated', 'tokens_cached'];
+  const absent = ['', 'index/0', 'timings/constructor', 'toString', '__proto__'];
+  const body = { ...LLAMA_VIM, response_fields: [...names, ...absent] };
+  assert.equal((await post('/infill', body)).json(), {
+    content: 'hello world',
+    'timings/prompt_n': 4,
+    'timings/predicted_per_second': 4,
+    truncated: false,
+    tokens_cached: 3,
+  });
+  // llama.vim's warm-up of the prefix cache wants none.
+  assert.equal((await post('/infill', { ...body, n_predict: 0, response_fields: [''] })).json(), {});
+  const { text: stream } = await post('/infill', { ...body, response_fields: ['stop'], stream: true });
+  assert.match(stream, /"content":"world","stop":false}\n\ndata: {"stop":true}\n\n$/);
 });
 
 test('a streamed infill ends with an event that says so', async () => {

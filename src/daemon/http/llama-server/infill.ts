@@ -1,7 +1,8 @@
 /** `POST /infill`, for editors that complete code with llama-server: whole, or as a stream. */
 import { Collector } from '../../../protocol/collect.ts';
 import { refuseFile } from '../../../protocol/generate.ts';
-import { parseInfill, toInfillAnswer, toInfillChunk } from '../../../protocol/llama-server/infill.ts';
+import { toInfillAnswer, toInfillChunk } from '../../../protocol/llama-server/answer.ts';
+import { parseInfill } from '../../../protocol/llama-server/infill.ts';
 import { sseData } from '../../../protocol/streams/sse.ts';
 import { renamed } from '../../../protocol/validate.ts';
 import { readJson } from '../body.ts';
@@ -11,7 +12,7 @@ import { withLineLimits } from './line-limits.ts';
 
 export async function infill(exchange: Exchange): Promise<void> {
   const call = parseInfill(await readJson(exchange));
-  const { request, limits, stream } = call;
+  const { request, limits, responseFields, stream } = call;
   refuseFile(request);
   const { all } = choicesOf(exchange, [request], { ...call, choices: 1 });
   const [unlimited] = all as [Events];
@@ -20,7 +21,7 @@ export async function infill(exchange: Exchange): Promise<void> {
   try {
     if (!stream) {
       const answer = await Collector.of(events);
-      reply.json(200, toInfillAnswer(answer, answer.text));
+      reply.json(200, toInfillAnswer(answer, answer.text, responseFields));
       return;
     }
     reply.stream(STREAM);
@@ -29,7 +30,7 @@ export async function infill(exchange: Exchange): Promise<void> {
       facts.note(event);
       if (event.type === 'text') await reply.write(sseData(toInfillChunk(event.text)));
     }
-    await reply.write(sseData(toInfillAnswer(facts, '')));
+    await reply.write(sseData(toInfillAnswer(facts, '', responseFields)));
     reply.end();
   } catch (error) {
     throw renamed(error, 'suffix', 'input_suffix');
