@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import * as v from 'valibot';
 import { ConfigSchema } from '../../src/config/config.ts';
 import { namedSettings } from '../../src/config/settings.ts';
+import { ALIASES } from '../../src/daemon/http/paths.ts';
 import { VARIABLES } from '../../src/process/environment.ts';
 import { GGUF_LIMITS, MODEL_RANGES } from '../../src/models/gguf/gguf-limits.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
@@ -43,6 +44,10 @@ test('docs/http.md names every route', () => {
       `${path} is not in docs/http.md`,
     );
   }
+});
+
+test('docs/http.md names every alias of a route', () => {
+  for (const path of ALIASES.keys()) assert.ok(read('docs/http.md').includes(`\`${path}\``), path);
 });
 
 test('docs/configuration.md names every setting with its default', () => {

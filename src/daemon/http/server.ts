@@ -11,6 +11,7 @@ import { createServer, STATUS_CODES, type IncomingMessage, type Server, type Ser
 import type { Duplex } from 'node:stream';
 import { CONTROL_CALLER, type Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { given } from '../../protocol/given.ts';
 import { keyField } from '../request-log.ts';
 import { shareConnections } from '../../net/connection-shares.ts';
 import { Containment } from '../contain.ts';
@@ -20,6 +21,7 @@ import { authorize } from './authorize.ts';
 import { allowPage, answerPreflight, isPreflight } from './cors.ts';
 import { BodyShare } from './body-budget.ts';
 import type { Exchange } from './exchange.ts';
+import { nearHint, routePath } from './paths.ts';
 import { PendingAnswers } from './pending-answers.ts';
 import { Reply } from './reply.ts';
 import { beginSpan, endSpan } from './request-span.ts';
@@ -84,7 +86,8 @@ export function createListener({ services, control, limits: changed = {} }: List
     if (!pending.add(socket, res)) return void socket.destroy();
     const arrivedAt = performance.now();
     const id = newId();
-    const { path, query } = splitTarget(req.url ?? '');
+    const { path: requested, query } = splitTarget(req.url ?? '');
+    const path = routePath(requested);
     const match = findRoute(routes, path, req.method ?? 'GET');
     // Log the route, not the path: a URL may contain secrets.
     const route = match?.route.path ?? null;
@@ -172,7 +175,10 @@ async function answer(
   const scope = match?.route.scope ?? 'local';
   const caller = control ? CONTROL_CALLER : await authorize(req, scope, services.access, page);
   onCaller(caller);
-  if (match === undefined) throw new SvcError('NOT_FOUND', 'there is nothing at this path');
+  if (match === undefined) {
+    const hint = nearHint(splitTarget(req.url ?? '').path, req.method ?? 'GET');
+    throw new SvcError('NOT_FOUND', 'there is nothing at this path', given({ hint }));
+  }
   const { route, param } = match;
   if (!answers(route, req.method ?? 'GET')) {
     const allow = methodsOf([...PUBLIC, ...CONTROL], route.path);

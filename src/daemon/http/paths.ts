@@ -1,0 +1,30 @@
+/** Paths that clients write in other ways than the route table: aliases, a slash at the end, and what is close to one. */
+import { HTTP_ROUTES } from '../../protocol/routes.ts';
+import { findRoute, PUBLIC } from './routes.ts';
+
+/** llama-server's other paths of the same routes. `/completions` is not among them: it is not `/v1/completions`. */
+export const ALIASES: ReadonlyMap<string, string> = new Map<string, string>([
+  ['/models', HTTP_ROUTES.models],
+  ['/chat/completions', HTTP_ROUTES.chatCompletions],
+  ['/embeddings', HTTP_ROUTES.embeddings],
+  ['/responses', HTTP_ROUTES.responses],
+  ['/reranking', HTTP_ROUTES.rerank],
+  ['/v1/reranking', HTTP_ROUTES.rerankV1],
+  ['/v1/health', HTTP_ROUTES.llamaHealth],
+]);
+
+/** The path in the route table that a request's path stands for. One slash at its end is ignored. */
+export function routePath(path: string): string {
+  const plain = /[^/]\/$/.test(path) ? path.slice(0, -1) : path;
+  return ALIASES.get(plain) ?? plain;
+}
+
+/** Hint for a path that would be a route's with or without `/v1` before it; undefined: it is not close to one. */
+export function nearHint(path: string, method: string): string | undefined {
+  const plain = routePath(path);
+  const near = plain.startsWith('/v1/') ? plain.slice('/v1'.length) : `/v1${plain}`;
+  const match = findRoute(PUBLIC, routePath(near), method);
+  if (match === undefined) return undefined;
+  // The route, not the path: a URL may contain secrets.
+  return `did you mean ${match.route.path}? The base URL of OpenAI's API ends in /v1, that of other APIs does not`;
+}
