@@ -215,7 +215,7 @@ const REFUSED: readonly [body: object, param: string, message: RegExp][] = [
   [{ prompt: 'a', max_tokens: 0 }, 'max_tokens', /at least 1/],
   [{ prompt: 'a', messages: [{ role: 'user', content: 'a' }] }, 'messages', /chat\/completions/],
   [{ prompt: 'a', temperature: 'hot' }, 'temperature', /must be number/],
-  [{ prompt: 'a', logit_bias: [[1, 2]] }, 'logit_bias', /must be an object/],
+  [{ prompt: 'a', logit_bias: [['a', 2]] }, 'logit_bias', /must be an object/],
 ];
 for (const [body, param, message] of REFUSED) {
   test(`refuses ${param}: ${JSON.stringify(body).slice(0, 60)}`, async () => {

@@ -356,7 +356,7 @@ const wrong: readonly [param: string, fields: object][] = [
   ['stop[0]', { stop: [''] }],
   ['stop[1]', { stop: ['x', 5] }],
   ['stop[0]', { stop: [SECRET.repeat(100)] }],
-  ['logit_bias', { logit_bias: [[1, 2]] }],
+  ['logit_bias', { logit_bias: [['word', 2]] }],
   ['logit_bias', { logit_bias: [1, 2] }],
   ['logit_bias', { logit_bias: Object.fromEntries(Array.from({ length: 1025 }, (_, id) => [String(id), 1])) }],
   ['dry_sequence_breakers', { dry_sequence_breakers: Array.from({ length: 17 }, () => 'x') }],

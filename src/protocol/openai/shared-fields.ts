@@ -78,9 +78,23 @@ export function readFields(body: unknown, unsupported: ReadonlyMap<string, Unsup
     if (fields[name] !== undefined && !asksNothing(fields[name])) throw invalid(name, what);
   }
   if (typeof fields['stop'] === 'string') fields['stop'] = [fields['stop']];
-  if (Array.isArray(fields['logit_bias']))
-    throw invalid('logit_bias', 'must be an object that maps token ids to biases');
+  if (Array.isArray(fields['logit_bias'])) fields['logit_bias'] = biasesOf(fields['logit_bias']);
   return fields;
+}
+
+/** The least bias, which no other outweighs. */
+const NEVER = -100;
+
+/** llama-server's list of pairs as OpenAI's object; `false` is a token that is never sampled. */
+function biasesOf(pairs: readonly unknown[]): object {
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [id, bias] = Array.isArray(pair) ? (pair as unknown[]) : [];
+      if (typeof id !== 'number')
+        throw invalid('logit_bias', 'must be an object that maps token ids to biases, or a list of pairs of them');
+      return [String(id), bias === false ? NEVER : bias];
+    }),
+  );
 }
 
 /** `max_tokens` of a request with this limit. A prompt is computed only for an answer, of at least one token. */
