@@ -51,7 +51,7 @@ export const LIMITS = {
   rerankDocuments: 1000,
   /** Files beside the one with the gap. */
   infillFiles: 256,
-  /** Names of the fields that an infill's answer is to have. */
+  /** Names of the fields that an answer to llama-server's clients is to have. */
   responseFields: 256,
   /** Maximum bytes of a text to tokenize, in UTF-8. */
   tokenizeBytes: 2 * 1024 * 1024,

@@ -92,6 +92,7 @@ export const HTTP_ROUTES = {
   tokenize: '/tokenize',
   detokenize: '/detokenize',
   applyTemplate: '/apply-template',
+  llamaCompletion: '/completion',
   infill: '/infill',
   llamaHealth: '/health',
   props: '/props',

@@ -5,7 +5,7 @@ import { COMPLETIONS, EMBEDDINGS, TRANSCRIPTIONS } from './openai.ts';
 import { RERANK_JINA, RERANK_V1, RERANK_V2 } from './cohere.ts';
 import { RESPONSE_ITEMS, RESPONSE_SHOWN, RESPONSE_TOKENS, RESPONSES } from './responses.ts';
 import type { Api } from './declare.ts';
-import { APPLY_TEMPLATE, DETOKENIZE, INFILL, PROPS, TOKENIZE } from './llama-server.ts';
+import { APPLY_TEMPLATE, DETOKENIZE, INFILL, LLAMA_COMPLETION, PROPS, TOKENIZE } from './llama-server.ts';
 import { OLLAMA_COPY, OLLAMA_CREATE, OLLAMA_DELETE, OLLAMA_PULL, OLLAMA_SHOW } from './ollama-models.ts';
 import { OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OLLAMA_GENERATE } from './ollama.ts';
 
@@ -36,6 +36,7 @@ export const APIS: readonly Api[] = [
   TOKENIZE,
   DETOKENIZE,
   APPLY_TEMPLATE,
+  LLAMA_COMPLETION,
   INFILL,
   PROPS,
 ];

@@ -9,7 +9,7 @@ const HOW = 'it says how llama-server computes, not what';
 const CHATS = 'it is about chats, and llama-server sets it itself';
 const NOTHING_CUT = 'nothing is cut off a prompt';
 const DRAFTS = 'svc drafts from the prompt by itself';
-const THINKS = 'a gap is filled without reasoning';
+const THINKS = 'raw prompts are answered without reasoning';
 
 /** Names with a dot. */
 const dotted = (name: string, why: string, value: unknown): Field => ({
@@ -47,11 +47,6 @@ const LIMIT: Body = { n_predict: 9 };
 const GAP = { input_prefix: 'a', input_suffix: 'b' };
 
 const HONOURED: readonly Field[] = [
-  honoured('input_prefix', 'raw.infill.prefix', 'other'),
-  honoured('input_suffix', 'raw.infill.suffix', 'other'),
-  honoured('input_extra', 'raw.infill.extra', [{ text: 'd' }]),
-  honoured('input_extra[].filename', 'raw.infill.extra[0].filename', 'a.ts', { input_extra: [{ text: 'd' }] }),
-  honoured('input_extra[].text', 'raw.infill.extra[0].text', 'e', { input_extra: [{ text: 'd' }] }),
   honoured('prompt', 'raw.text', 'so'),
   honoured('n_predict', 'max_tokens', 5, LIMIT),
   honoured('max_completion_tokens', 'max_tokens', 5),
@@ -128,6 +123,24 @@ const lines: Script = async function* () {
   yield FINISH;
 };
 
+export const LLAMA_COMPLETION: Api = {
+  title: 'llama-server: completion',
+  path: '/completion',
+  sdk: null,
+  llama: { route: 'completions', hasSamplers: true, more: ['model'] },
+  base: { prompt: 'a' },
+  script: lines,
+  fields: [MODEL, ...HONOURED, ...REFUSED, ...IGNORED],
+};
+
+const OF_GAP: readonly Field[] = [
+  honoured('input_prefix', 'raw.infill.prefix', 'other'),
+  honoured('input_suffix', 'raw.infill.suffix', 'other'),
+  honoured('input_extra', 'raw.infill.extra', [{ text: 'd' }]),
+  honoured('input_extra[].filename', 'raw.infill.extra[0].filename', 'a.ts', { input_extra: [{ text: 'd' }] }),
+  honoured('input_extra[].text', 'raw.infill.extra[0].text', 'e', { input_extra: [{ text: 'd' }] }),
+];
+
 export const INFILL: Api = {
   title: 'llama-server: infill',
   path: '/infill',
@@ -135,7 +148,7 @@ export const INFILL: Api = {
   llama: { route: 'infill', hasSamplers: true, more: ['model', 'input_extra[].filename', 'input_extra[].text'] },
   base: GAP,
   script: lines,
-  fields: [MODEL, ...HONOURED, ...REFUSED, ...IGNORED],
+  fields: [MODEL, ...OF_GAP, ...HONOURED, ...REFUSED, ...IGNORED],
 };
 
 export const TOKENIZE: Api = {

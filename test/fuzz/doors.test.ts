@@ -11,6 +11,7 @@ import { TranscriptionFieldsSchema } from '../../src/protocol/openai/transcripti
 import { ResponsesSchema } from '../../src/protocol/openai/responses/request.ts';
 import { RerankFieldsSchema } from '../../src/protocol/cohere/rerank.ts';
 import { RerankRequestSchema } from '../../src/protocol/rerank.ts';
+import { LlamaCompletionSchema } from '../../src/protocol/llama-server/completion.ts';
 import { InfillSchema } from '../../src/protocol/llama-server/infill.ts';
 import { DetokenizeSchema, TokenizeSchema } from '../../src/protocol/llama-server/tokenize.ts';
 import { CompletionSchema } from '../../src/protocol/openai/completions.ts';
@@ -73,6 +74,7 @@ test('every POST and DELETE route and every field of its requests is fuzzed', ()
     [HTTP_ROUTES.tokenize, TokenizeSchema],
     [HTTP_ROUTES.detokenize, DetokenizeSchema],
     [HTTP_ROUTES.applyTemplate, ChatCompletionSchema],
+    [HTTP_ROUTES.llamaCompletion, LlamaCompletionSchema, SamplingSchema],
     [HTTP_ROUTES.infill, InfillSchema, SamplingSchema],
     [HTTP_ROUTES.rerankV1, RerankFieldsSchema, RerankRequestSchema],
     [HTTP_ROUTES.rerankV2, RerankFieldsSchema, RerankRequestSchema],

@@ -16,6 +16,7 @@ const documents = ['a'];
 test('llama-server’s other paths are the same routes', async () => {
   const posts: readonly (readonly [path: string, body: object])[] = [
     ['/chat/completions', { messages }],
+    ['/completions', { prompt: 'a' }],
     ['/embeddings', { input: 'a' }],
     ['/responses', { input: 'a' }],
     ['/reranking', { query: 'a', documents }],
@@ -51,6 +52,7 @@ test('a path that is close to a route has a hint', async () => {
     ['/messages', '/v1/messages'],
     ['/audio/transcriptions', '/v1/audio/transcriptions'],
     ['/v1/infill', '/infill'],
+    ['/v1/completion', '/completion'],
     ['/v1/api/chat', '/api/chat'],
     ['/v1/tokenize/', '/tokenize'],
   ] as const) {

@@ -43,6 +43,7 @@ import { OllamaMessageSchema } from '../../src/protocol/ollama/messages.ts';
 import { CopySchema, CreateSchema, NamedModelSchema } from '../../src/protocol/ollama/models.ts';
 import { OptionsSchema } from '../../src/protocol/ollama/options.ts';
 import { RerankRequestSchema } from '../../src/protocol/rerank.ts';
+import { LlamaCompletionSchema } from '../../src/protocol/llama-server/completion.ts';
 import { InfillSchema } from '../../src/protocol/llama-server/infill.ts';
 import { DetokenizeSchema, TokenizeSchema } from '../../src/protocol/llama-server/tokenize.ts';
 import { CompletionSchema } from '../../src/protocol/openai/completions.ts';
@@ -275,6 +276,7 @@ const BODIES: Readonly<Record<string, () => Iterable<object>>> = {
   [HTTP_ROUTES.tokenize]: () => bodiesOver({ content: 'hi' }, [TokenizeSchema, TokenizeTextRequestSchema]),
   [HTTP_ROUTES.detokenize]: () => bodiesOver({ tokens: [1] }, [DetokenizeSchema, DetokenizeRequestSchema]),
   [HTTP_ROUTES.applyTemplate]: () => [...chatBodies(), { messages: HELLO, model: TEXT }],
+  [HTTP_ROUTES.llamaCompletion]: () => bodiesOver({ prompt: 'a', n_predict: 1 }, [LlamaCompletionSchema]),
   [HTTP_ROUTES.infill]: () => bodiesOver({ input_prefix: 'a', input_suffix: 'b', n_predict: 1 }, [InfillSchema]),
   [HTTP_ROUTES.rerankV1]: rerankBodies,
   [HTTP_ROUTES.rerankV2]: rerankBodies,

@@ -2,8 +2,9 @@
 import { HTTP_ROUTES } from '../../protocol/routes.ts';
 import { findRoute, PUBLIC } from './routes.ts';
 
-/** llama-server's other paths of the same routes. `/completions` is not among them: it is not `/v1/completions`. */
+/** llama-server's other paths of the same routes. Its `/completions` is not OpenAI's `/v1/completions`. */
 export const ALIASES: ReadonlyMap<string, string> = new Map<string, string>([
+  ['/completions', HTTP_ROUTES.llamaCompletion],
   ['/models', HTTP_ROUTES.models],
   ['/chat/completions', HTTP_ROUTES.chatCompletions],
   ['/embeddings', HTTP_ROUTES.embeddings],

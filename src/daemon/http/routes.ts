@@ -18,7 +18,7 @@ import * as control from './control.ts';
 import { embeddings } from './openai/embeddings.ts';
 import type { Handler } from './exchange.ts';
 import { health, livez, readyz, readyzOne } from './health.ts';
-import { infill } from './llama-server/infill.ts';
+import { infill, llamaCompletion } from './llama-server/completion.ts';
 import { llamaHealth, props } from './llama-server/props.ts';
 import { applyTemplate, detokenize, tokenize } from './llama-server/tokenize.ts';
 import * as manage from './manage.ts';
@@ -102,6 +102,7 @@ export const PUBLIC: readonly Route[] = [
   { method: 'POST', path: HTTP_ROUTES.tokenize, scope: 'local', handler: tokenize },
   { method: 'POST', path: HTTP_ROUTES.detokenize, scope: 'local', handler: detokenize },
   { method: 'POST', path: HTTP_ROUTES.applyTemplate, scope: 'local', handler: applyTemplate },
+  { method: 'POST', path: HTTP_ROUTES.llamaCompletion, scope: 'local', handler: llamaCompletion },
   { method: 'POST', path: HTTP_ROUTES.infill, scope: 'local', handler: infill },
   { method: 'GET', path: HTTP_ROUTES.llamaHealth, scope: 'none', handler: llamaHealth },
   { method: 'GET', path: HTTP_ROUTES.props, scope: 'local', handler: props },
@@ -163,6 +164,7 @@ const LLAMA_SERVER: ReadonlySet<string> = new Set([
   HTTP_ROUTES.tokenize,
   HTTP_ROUTES.detokenize,
   HTTP_ROUTES.applyTemplate,
+  HTTP_ROUTES.llamaCompletion,
   HTTP_ROUTES.infill,
   HTTP_ROUTES.llamaHealth,
   HTTP_ROUTES.props,

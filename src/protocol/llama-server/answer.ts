@@ -1,11 +1,11 @@
-/** Answers to `POST /infill` in llama-server's format. */
+/** Answers to `POST /completion` and `POST /infill` in llama-server's format. */
 import type { Collector } from '../collect.ts';
 import type { FinishEvent } from '../generate.ts';
 import { given } from '../given.ts';
 import { routedOf, toFinishReason } from '../openai/chat-response.ts';
 
 /** The whole answer, or the last event of a stream, which has no more text. */
-export function toInfillAnswer(answer: Collector, content: string, names: readonly string[]): object {
+export function toAnswer(answer: Collector, content: string, names: readonly string[]): object {
   const { start, finish } = answer;
   const { usage } = finish;
   return onlyThe(names, {
@@ -33,7 +33,7 @@ function stopTypeOf(finish: FinishEvent): 'limit' | 'word' | 'eos' {
   return finish.stop_string === undefined ? 'eos' : 'word';
 }
 
-export function toInfillChunk(content: string): object {
+export function toChunk(content: string): object {
   return { index: 0, content, stop: false };
 }
 

@@ -1,43 +1,12 @@
-/**
- * `POST /infill`: converts llama-server's format, which editors use to complete code, to a request with a gap, and the
- * answer to its response. Fields are treated as in openai/chat-request.ts.
- *
- * Ignored, because they change only how llama-server computes, or when it reports them: `cache_prompt`, `id_slot`,
- * `timings_per_token`. Ignored because editors always send them: `samplers` (the order is fixed) and
- * `t_max_prompt_ms` (llama-server ignores it, too).
- */
+/** `POST /infill`: converts llama-server's format, which editors use to complete code, to a request with a gap. */
 import * as v from 'valibot';
 import { LIMITS } from '../limits.ts';
-import type { GenerateRequest } from '../generate.ts';
-import { given } from '../given.ts';
-import { formatOf, type OpenAiFormat } from '../openai/response-format.ts';
-import { readFields, sharedRequest, SHARED_FIELDS, toMaxTokens, type Unsupported } from '../openai/shared-fields.ts';
+import { readFields } from '../openai/shared-fields.ts';
 import { parse } from '../validate.ts';
-
-export interface InfillCall {
-  readonly request: GenerateRequest;
-  /** The prompt is only computed, so that the next request finds it in the prefix cache. */
-  readonly isWarmUp: boolean;
-  readonly limits: InfillLimits;
-  /** Names of the answer's fields; empty: all. */
-  readonly responseFields: readonly string[];
-  readonly stream: boolean;
-  /** Caller's name of the `format` field, for errors; null: no format. */
-  readonly formatNames: OpenAiFormat['names'] | null;
-}
-
-/** Limits of an answer by its lines. */
-export interface InfillLimits {
-  /** Least indentation of every line but the first, in spaces and tabs; the answer ends before one with less. */
-  readonly indent: number;
-  /** Time from the first text after which the next line break ends the answer; not positive: no limit. */
-  readonly predictMs: number;
-}
-
-const { n_predict: limit } = SHARED_FIELDS;
+import { ANSWER_FIELDS, toCall, UNSUPPORTED, type LlamaCall } from './call.ts';
 
 export const InfillSchema = v.object({
-  ...SHARED_FIELDS,
+  ...ANSWER_FIELDS,
   input_prefix: v.string(),
   input_suffix: v.string(),
   input_extra: v.exactOptional(
@@ -48,45 +17,14 @@ export const InfillSchema = v.object({
     [],
   ),
   prompt: v.exactOptional(v.string(), ''),
-  /** Other names of `n_predict`, in the order in which llama-server looks for them. */
-  max_completion_tokens: limit,
-  max_tokens: limit,
-  n_indent: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0)), 0),
-  t_max_predict_ms: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(-1)), -1),
-  response_fields: v.exactOptional(v.pipe(v.array(v.string()), v.maxLength(LIMITS.responseFields)), []),
 });
 
 /** Throws INVALID_REQUEST with `param`. */
-export function parseInfill(body: unknown): InfillCall {
+export function parseInfill(body: unknown): LlamaCall {
   const fields = readFields(body, UNSUPPORTED);
   const call = parse(InfillSchema, fields);
-  const format = formatOf(fields);
-  const most = call.n_predict ?? call.max_completion_tokens ?? call.max_tokens;
-  return {
-    request: {
-      ...sharedRequest(call, fields),
-      messages: [],
-      raw: {
-        text: call.prompt,
-        infill: { prefix: call.input_prefix, suffix: call.input_suffix, extra: call.input_extra },
-      },
-      ...given({
-        max_tokens: toMaxTokens(most),
-        format: format?.format,
-      }),
-    },
-    isWarmUp: most === 0,
-    limits: { indent: call.n_indent, predictMs: call.t_max_predict_ms },
-    responseFields: call.response_fields,
-    stream: call.stream,
-    formatNames: format?.names ?? null,
-  };
+  return toCall(call, fields, {
+    text: call.prompt,
+    infill: { prefix: call.input_prefix, suffix: call.input_suffix, extra: call.input_extra },
+  });
 }
-
-const isOne = (value: unknown): boolean => value === 1;
-const isZero = (value: unknown): boolean => value === 0;
-const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupported>([
-  ['n', [isOne, 'must be 1']],
-  ['n_probs', [isZero, 'is not supported: use logprobs of /v1/completions']],
-  ['logprobs', [isZero, 'is not supported: use logprobs of /v1/completions']],
-]);

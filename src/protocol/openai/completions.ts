@@ -77,8 +77,8 @@ export function parseCompletion(body: unknown): CompletionCall {
   };
 }
 
-/** A text, a list of token ids, or a list of either. */
-function promptsOf(prompt: unknown): RawPrompt[] {
+/** A text, a list of token ids, or a list of either. Throws INVALID_REQUEST with `param`. */
+export function promptsOf(prompt: unknown): RawPrompt[] {
   if (prompt === undefined) throw invalid('prompt', 'is required');
   const isOne = typeof prompt === 'string' || (Array.isArray(prompt) && typeof prompt[0] === 'number');
   if (!isOne && !Array.isArray(prompt)) throw invalid('prompt', 'must be a string or a list');

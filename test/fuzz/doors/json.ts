@@ -250,17 +250,21 @@ const RAW = {
 
 const COMPLETION = { ...RAW, prompt: ['a', [1, 2]], max_tokens: 1, echo: true, best_of: 1, suffix: 'b', logprobs: 2 };
 
-const INFILL = {
+const LLAMA_COMPLETION = {
   ...RAW,
-  input_prefix: 'a',
-  input_suffix: 'b',
-  input_extra: [{ filename: 'c', text: 'd' }],
   prompt: 'e',
   max_completion_tokens: 1,
   max_tokens: 1,
   n_indent: 1,
   t_max_predict_ms: 1,
   response_fields: ['content', 'timings/prompt_n'],
+};
+
+const INFILL = {
+  ...LLAMA_COMPLETION,
+  input_prefix: 'a',
+  input_suffix: 'b',
+  input_extra: [{ filename: 'c', text: 'd' }],
 };
 
 export interface Body {
@@ -295,6 +299,7 @@ export const BODIES: readonly Body[] = [
   { path: HTTP_ROUTES.tokenize, control: false, value: TOKENIZE },
   { path: HTTP_ROUTES.detokenize, control: false, value: { ...TOKEN_SETTINGS, tokens: [1, 2, 3] } },
   { path: HTTP_ROUTES.applyTemplate, control: false, value: CHAT },
+  { path: HTTP_ROUTES.llamaCompletion, control: false, value: LLAMA_COMPLETION },
   { path: HTTP_ROUTES.infill, control: false, value: INFILL },
   ...[HTTP_ROUTES.rerank, HTTP_ROUTES.rerankV1, HTTP_ROUTES.rerankV2].map((path) => ({
     path,

@@ -267,6 +267,18 @@ export const TRIED: readonly TriedApi[] = [
     tokensIn: ({ prompt }) => String(prompt).split('llama ').length,
   },
   {
+    name: "llama-server's completion",
+    path: '/completion',
+    shape: openai,
+    body: { model: 'llama', prompt: 'a', n_predict: 2 },
+    wrong: { prompt: 7 },
+    wrongParam: 'prompt',
+    hot: HOT,
+    long: { prompt: LONG },
+    endless: { stream: true, n_predict: MANY, seed: 1 },
+    end: /"stop":true/,
+  },
+  {
     name: 'infill',
     path: '/infill',
     shape: openai,

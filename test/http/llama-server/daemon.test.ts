@@ -155,6 +155,13 @@ test('stop strings, an unlimited answer and a grammar work as in chats', async (
   assert.equal([bad.status, bad.json().error.param], [400, 'grammar']);
 });
 
+test("a completion is that of OpenAI's legacy API", async () => {
+  const greedy = { model: 'qwen', prompt: 'The river', temperature: 0 };
+  const { choices } = await client.completions.create({ ...greedy, max_tokens: 8 });
+  const { content, tokens_predicted, stop_type } = (await post('/completion', { ...greedy, n_predict: 8 })).json();
+  assert.equal([content, tokens_predicted, stop_type], [choices[0]?.text, 8, 'limit']);
+});
+
 test('a gap is filled by a model that has tokens for it', async () => {
   const gap = { model: 'infill', input_prefix: 'int a = ', input_suffix: ';' };
   const answer = await post('/infill', { ...gap, n_predict: 4, temperature: 0 });

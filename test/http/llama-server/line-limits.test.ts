@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { withLineLimits } from '../../../src/daemon/http/llama-server/line-limits.ts';
 import type { GenerateEvent, RouteEvent } from '../../../src/protocol/generate.ts';
-import type { InfillLimits } from '../../../src/protocol/llama-server/infill.ts';
+import type { LineLimits } from '../../../src/protocol/llama-server/call.ts';
 import { ask } from '../ask.ts';
 import { FINISH, START, startScripted, text } from '../scripted.ts';
 
@@ -16,7 +16,7 @@ interface Answer {
 }
 
 /** The clock advances by a millisecond with every text. */
-async function answerOf(pieces: readonly string[], limits: Partial<InfillLimits>): Promise<Answer> {
+async function answerOf(pieces: readonly string[], limits: Partial<LineLimits>): Promise<Answer> {
   let now = 5;
   let isEnded = true;
   async function* script(): AsyncGenerator<GenerateEvent> {
@@ -42,7 +42,7 @@ async function answerOf(pieces: readonly string[], limits: Partial<InfillLimits>
 }
 
 /** The text is split into its characters, too: where the engine divides it does not matter. */
-async function endOf(answer: string, limits: Partial<InfillLimits>): Promise<string | null> {
+async function endOf(answer: string, limits: Partial<LineLimits>): Promise<string | null> {
   const byCharacter = await answerOf([...answer], limits);
   const whole = await answerOf([answer], limits);
   assert.is(whole.texts.join(''), byCharacter.texts.join(''), JSON.stringify(answer));

@@ -121,6 +121,23 @@ test('an answer has only the fields that response_fields names', async () => {
   assert.match(stream, /"content":"world","stop":false}\n\ndata: {"stop":true}\n\n$/);
 });
 
+test('a completion continues a raw prompt', async () => {
+  const stop = ['x'];
+  const whole = (await post('/completion', { prompt: 'Say', n_predict: 5, stop, top_k: 3 })).json();
+  assert.equal([whole.content, whole.stop, whole.stop_type, whole.tokens_predicted], ['hello world', true, 'eos', 2]);
+  await post('/completion', { prompt: [1, 2], n_predict: -1 });
+  await post('/completion', { prompt: ['Say'], logit_bias: [[7, false]] });
+  const plain = { messages: [], sampling: {}, stop: [] };
+  assert.equal(listener.backend.requests, [
+    { ...plain, raw: { text: 'Say' }, max_tokens: 5, sampling: { top_k: 3 }, stop },
+    { ...plain, raw: { tokens: [1, 2] } },
+    { ...plain, raw: { text: 'Say' }, sampling: { logit_bias: [[7, -100]] } },
+  ]);
+  const { text: stream } = await post('/completion', { prompt: 'Say', stream: true });
+  assert.match(stream, /"content":"hello ","stop":false}\n\n.*"stop":true/s);
+  assert.is((await post('/completion', { prompt: 'Say', n_predict: 0 })).json().content, '');
+});
+
 test('a streamed infill ends with an event that says so', async () => {
   const answer = await post('/infill', { input_prefix: 'a', input_suffix: 'b', stream: true });
   const events = answer.text.split('\n\n').filter((event) => event.startsWith('data: '));
@@ -156,6 +173,9 @@ const REFUSED: readonly [path: string, body: object, param: string, message: Reg
   ['/detokenize', { tokens: [1, -1] }, 'tokens[1]', /tokens\[1\] must be at least 0/],
   ['/apply-template', {}, 'messages', /messages is required/],
   ['/apply-template', { messages: [{ role: 'x', content: 'a' }] }, 'messages[0].role', /messages\[0\]\.role/],
+  ['/completion', {}, 'prompt', /prompt is required/],
+  ['/completion', { prompt: ['a', 'b'] }, 'prompt', /prompt must be one text/],
+  ['/completion', { prompt: 'a', n_probs: 3 }, 'n_probs', /n_probs is not supported/],
   ['/infill', { input_prefix: 'a' }, 'input_suffix', /input_suffix is required/],
   ['/infill', { input_prefix: 'a', input_suffix: 'b', n_probs: 3 }, 'n_probs', /n_probs is not supported/],
   ['/infill', { input_prefix: 'a', input_suffix: 'b', input_extra: [{}] }, 'input_extra[0].text', /is required/],
@@ -175,6 +195,7 @@ test('files are no models here', async () => {
     ['/tokenize', { content: 'a' }],
     ['/detokenize', { tokens: [1] }],
     ['/apply-template', { messages: [{ role: 'user', content: 'a' }] }],
+    ['/completion', { prompt: 'a' }],
     ['/infill', { input_prefix: 'a', input_suffix: 'b' }],
   ] as const;
   for (const [path, body] of bodies) {

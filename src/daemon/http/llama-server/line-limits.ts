@@ -3,7 +3,7 @@
  * the generation in the engine, and the answer as one that has reached its number of tokens.
  */
 import type { FinishEvent, GenerateEvent, RouteEvent } from '../../../protocol/generate.ts';
-import type { InfillLimits } from '../../../protocol/llama-server/infill.ts';
+import type { LineLimits } from '../../../protocol/llama-server/call.ts';
 import type { Events } from '../openai/choices.ts';
 
 type Clock = () => number;
@@ -14,11 +14,11 @@ type Clock = () => number;
  */
 export async function* withLineLimits(
   events: Events,
-  limits: InfillLimits,
+  limits: LineLimits,
   arrivedAt: number,
   now: Clock = () => performance.now(),
 ): AsyncGenerator<RouteEvent | GenerateEvent, void, undefined> {
-  const lines = new LineLimits(limits);
+  const lines = new Lines(limits);
   let startedAt = arrivedAt;
   let firstAt: number | undefined;
   for await (const event of events) {
@@ -44,12 +44,12 @@ function finishOf(timings: Omit<FinishEvent['timings'], 'tokens_per_second'>): F
   return { type: 'finish', reason: 'length', usage: null, timings: { ...timings, tokens_per_second: null } };
 }
 
-class LineLimits {
-  readonly #limits: InfillLimits;
+class Lines {
+  readonly #limits: LineLimits;
   /** Length of the line's indentation so far; null: the line has other characters, or is the first one. */
   #indent: number | null = null;
 
-  constructor(limits: InfillLimits) {
+  constructor(limits: LineLimits) {
     this.#limits = limits;
   }
 
