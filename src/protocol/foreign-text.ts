@@ -21,3 +21,19 @@ export function decodePercent(text: string): string | undefined {
 export function parsedJson(text: string): unknown {
   return orElse<unknown, undefined>(() => JSON.parse(text), undefined);
 }
+
+/** The property in which `objectText` keeps a text that is no JSON object. */
+const KEPT = 'invalid_arguments';
+
+/**
+ * Returns the JSON of an object: the arguments of a tool call in the history, which a limit may have cut off. `text` if
+ * it is one, `{}` if it is empty or null, otherwise an object with the text, so that a model sees what it wrote.
+ */
+export function objectText(text: string): string {
+  const value = parsedJson(text);
+  // Some clients quote what they cannot parse.
+  const written = typeof value === 'string' ? value : text;
+  const read = typeof value === 'string' ? parsedJson(value) : value;
+  if (read === null || written.trim() === '') return '{}';
+  return typeof read === 'object' && !Array.isArray(read) ? written : JSON.stringify({ [KEPT]: written });
+}

@@ -2,7 +2,7 @@
 import { SvcError } from '../../protocol/errors.ts';
 import type { AudioPart, ContentPart, GenerateRequest, Message, ToolCall } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
-import { parsedJson } from '../../protocol/foreign-text.ts';
+import { objectText } from '../../protocol/foreign-text.ts';
 
 /** A part that providers take. */
 export type SilentPart = Exclude<ContentPart, AudioPart>;
@@ -37,12 +37,9 @@ export function joinedSystem(messages: readonly Message[]): string {
   return prompts.filter((prompt) => prompt !== '').join('\n\n');
 }
 
-/** Parses a call's arguments, for APIs that need an object. Throws INVALID_REQUEST for anything else. */
-export function argumentsOf(call: ToolCall, param: string): object {
-  if (call.arguments.trim() === '') return {};
-  const value = parsedJson(call.arguments);
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
-  throw invalid(`${param}.arguments`, 'must be a JSON object: this provider requires one');
+/** Parses a call's arguments, for APIs that need an object. */
+export function argumentsOf(call: ToolCall): object {
+  return JSON.parse(objectText(call.arguments)) as object;
 }
 
 /** True if there are tools. Throws INVALID_REQUEST for a choice that needs some. */

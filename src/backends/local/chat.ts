@@ -3,7 +3,7 @@ import type { EngineRequest, NativeChat, NativeMedia, NativeMessage, NativeTool 
 import { SvcError } from '../../protocol/errors.ts';
 import { LIMITS } from '../../protocol/limits.ts';
 import type { GenerateRequest, Message, Tool, ToolCall } from '../../protocol/generate.ts';
-import { parsedJson } from '../../protocol/foreign-text.ts';
+import { objectText } from '../../protocol/foreign-text.ts';
 import { given } from '../../protocol/given.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { withSendableResults } from './media/results.ts';
@@ -83,9 +83,9 @@ export function toMessages(messages: readonly Message[]): NativeMessage[] {
     const { role, reasoning, tool_calls: calls = [] } = message;
     if (calls.length > 0 && role !== 'assistant')
       throw invalid(`${param}.tool_calls`, 'may be in assistant messages only');
-    const tool_calls = calls.map((call, at) => {
+    const tool_calls = calls.map((call) => {
       open.set(call.id, call);
-      return { ...call, arguments: canonical(call.arguments, `${param}.tool_calls[${String(at)}].arguments`) };
+      return { ...call, arguments: compact(objectText(call.arguments)) };
     });
     return {
       role,
@@ -116,18 +116,9 @@ function answered(
 
 /**
  * Compact JSON without needless escapes, in which a control token of the model might hide. Numbers are kept as they
- * are written, and names in their order.
+ * are written, and names in their order. REQUIRES: `json` is valid. No expression matches whole strings: millions of
+ * escapes overflow its stack.
  */
-function canonical(json: string, param: string): string {
-  const text = json === '' ? '{}' : json;
-  const value = parsedJson(text);
-  if (value === undefined) throw invalid(param, 'must be JSON');
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw invalid(param, 'must be a JSON object');
-  return compact(text);
-}
-
-/** REQUIRES: `json` is valid. No expression matches whole strings: millions of escapes overflow its stack. */
 function compact(json: string): string {
   let written = '';
   let kept = 0;

@@ -211,17 +211,24 @@ feature('images in tool results', 'are sent inside the tool results', () => {
   ]);
 });
 
-test('a tool result without a call id, and arguments that are not an object, are rejected by name', () => {
+test('a tool result without a call id is rejected by name', () => {
   refusesByName(wire, OLD, { messages: [USER, CALLED, { role: 'tool', content: '1' }] }, 'messages[2].tool_call_id');
-  for (const args of ['{"city":', '[1]', '"Bonn"']) {
-    const called = { role: 'assistant', content: '', tool_calls: [{ ...CALL, arguments: args }] };
-    refusesByName(wire, OLD, { messages: [USER, called] }, 'messages[1].tool_calls[0].arguments');
+});
+
+test('arguments that a model left incomplete or wrote as no object are sent as an object with the text', () => {
+  for (const [args, input] of [
+    ['', {}],
+    ['null', {}],
+    ['{"city":', { invalid_arguments: '{"city":' }],
+    ['[1]', { invalid_arguments: '[1]' }],
+    ['"Bonn"', { invalid_arguments: 'Bonn' }],
+  ] as const) {
+    const called = { role: 'assistant' as const, content: '', tool_calls: [{ ...CALL, arguments: args }] };
+    assert.equal(sent([USER, called]), [
+      { role: 'user', content: [text('Hi')] },
+      { role: 'assistant', content: [{ ...TOOL_USE, input }] },
+    ]);
   }
-  const none = { role: 'assistant', content: '', tool_calls: [{ ...CALL, arguments: '' }] };
-  assert.equal(sent([USER, none]), [
-    { role: 'user', content: [text('Hi')] },
-    { role: 'assistant', content: [{ ...TOOL_USE, input: {} }] },
-  ]);
 });
 
 feature('reasoning effort', 'is an effort for models that choose their own reasoning budget', () => {

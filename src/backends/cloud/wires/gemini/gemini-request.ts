@@ -84,7 +84,7 @@ function turnParts({ content, tool_calls: calls = [] }: Message, param: string, 
   return [
     ...contentParts(content, `${param}.content`),
     ...calls.map((call, index) => ({
-      ...toCall(call, `${param}.tool_calls[${String(index)}]`),
+      ...toCall(call),
       ...(wantsSignatures && index === 0 ? { thoughtSignature: NO_SIGNATURE } : {}),
     })),
   ];
@@ -116,8 +116,8 @@ function typeOf(url: string, param: string): string {
   throw invalid(param, 'must end in .png, .jpg, .webp or .gif for this provider; or send the image as a data URL');
 }
 
-function toCall(call: ToolCall, param: string): Part {
-  return { functionCall: { id: call.id, name: call.name, args: argumentsOf(call, param) } };
+function toCall(call: ToolCall): Part {
+  return { functionCall: { id: call.id, name: call.name, args: argumentsOf(call) } };
 }
 
 function toResult({ content, tool_call_id: id }: Message, names: ReadonlyMap<string, string>, param: string): Part {

@@ -83,7 +83,7 @@ function blocks(message: Message, param: string, quirks: Quirks): Block[] {
       ? [{ type: 'thinking', thinking: reasoning, signature: '' }]
       : []),
     ...contentBlocks(content, `${param}.content`),
-    ...calls.map((call, index) => toToolUse(call, `${param}.tool_calls[${String(index)}]`)),
+    ...calls.map(toToolUse),
   ];
 }
 
@@ -105,8 +105,8 @@ function toBlock(part: SilentPart): Block {
   }
 }
 
-function toToolUse(call: ToolCall, param: string): Block {
-  return { type: 'tool_use', id: toId(call.id), name: call.name, input: argumentsOf(call, param) };
+function toToolUse(call: ToolCall): Block {
+  return { type: 'tool_use', id: toId(call.id), name: call.name, input: argumentsOf(call) };
 }
 
 function toToolResult({ content, tool_call_id: id }: Message, param: string): Block {
