@@ -163,6 +163,18 @@ test('a last text of the assistant is continued', () => {
   const { chat } = toChat(request({ messages: [QUESTION, { role: 'assistant', content: 'It' }] }));
   assert.is(chat?.continue_last, true);
   assert.is(toChat(request({ messages: [QUESTION, CALL] })).chat, undefined);
+  const thinking: Message = { role: 'assistant', content: '', reasoning: 'A city' };
+  assert.is(toChat(request({ messages: [QUESTION, thinking] })).chat?.continue_last, true);
+});
+
+test('a last message of the assistant that is empty is left out: the answer begins anew', () => {
+  for (const content of ['', [], [{ type: 'text', text: '' } as const]]) {
+    const empty: Message = { role: 'assistant', content, reasoning: '' };
+    const { messages, chat } = toChat(request({ messages: [QUESTION, empty] }));
+    assert.equal(messages, [{ role: 'user', content: 'Rain?' }]);
+    assert.is(chat, undefined);
+    assert.is(toChat(request({ messages: [QUESTION, empty, QUESTION] })).messages?.length, 3);
+  }
 });
 
 for (const [param, given] of [

@@ -2,7 +2,7 @@
 import type { EngineRequest, NativeChat, NativeMedia, NativeMessage, NativeTool } from '../../engine/addon.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { LIMITS } from '../../protocol/limits.ts';
-import type { GenerateRequest, Message, Tool, ToolCall } from '../../protocol/generate.ts';
+import type { ContentPart, GenerateRequest, Message, Tool, ToolCall } from '../../protocol/generate.ts';
 import { objectText } from '../../protocol/foreign-text.ts';
 import { given } from '../../protocol/given.ts';
 import { invalid } from '../../protocol/validate.ts';
@@ -12,7 +12,8 @@ import type { ToolsBudget } from './schema/work.ts';
 
 /** Throws INVALID_REQUEST, naming the field. */
 export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages' | 'chat'> {
-  const { messages, tools = [], tool_choice: choice = 'auto', chat_template_kwargs } = request;
+  const { tools = [], tool_choice: choice = 'auto', chat_template_kwargs } = request;
+  const messages = withoutEmptyEnd(request.messages);
   const variables = chat_template_kwargs === undefined ? undefined : Object.entries(chat_template_kwargs);
   const only = typeof choice === 'string' ? undefined : choice.name;
   if (only !== undefined && !tools.some(({ name }) => name === only))
@@ -43,6 +44,23 @@ export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages'
   if (rendered.reduce((sum, { media = [] }) => sum + media.length, 0) > LIMITS.media)
     throw invalid('messages', `must have at most ${String(LIMITS.media)} pictures and sounds`);
   return { messages: rendered, ...(Object.keys(chat).length === 0 ? {} : { chat }) };
+}
+
+/**
+ * Without a last message of the assistant that has nothing to continue: llama.cpp writes no header for such a message,
+ * and the model would write one itself.
+ */
+function withoutEmptyEnd(messages: readonly Message[]): readonly Message[] {
+  const last = messages.at(-1);
+  if (last?.role !== 'assistant' || (last.reasoning ?? '') !== '' || (last.tool_calls ?? []).length > 0)
+    return messages;
+  const { content } = last;
+  const isEmpty = typeof content === 'string' ? content === '' : content.every(isEmptyText);
+  return isEmpty ? messages.slice(0, -1) : messages;
+}
+
+function isEmptyText(part: ContentPart): boolean {
+  return part.type === 'text' && part.text === '';
 }
 
 function checkNames(tools: readonly Tool[]): void {
