@@ -77,7 +77,7 @@ const PATTERNS = [
   '^\\/[\\w\\-./]{0,8}$',
   '^[\\t\\n\\x41\\u00e9]{1,3}$',
 ];
-const FORMATS = ['date', 'time', 'date-time', 'uuid', 'ipv4', 'hostname', 'email', 'uri'];
+const FORMATS = ['date', 'time', 'date-time', 'uuid', 'ipv4', 'ipv6', 'hostname', 'email', 'uri'];
 
 /**
  * A schema whose keywords meet in every way: beside `$ref`, in chains of references, and in combinations. Not all of
@@ -103,6 +103,8 @@ function combined(next: Random, within: readonly string[], depth: number): Schem
       () => ({ minLength: count(2) }),
       () => ({ enum: ['a', 'bb', 'dddd'].slice(0, 1 + count(2)) }),
       () => ({ const: pick(['a', 'bb']) }),
+      () => ({ pattern: pick(['^a{1,2}$', '^[ab]$', 'b']) }),
+      () => ({ format: pick(['date', 'iri', 'path']), pattern: '^[a-c]{1,2}$' }),
     ],
     [
       () => ({ type: 'array', maxItems: 2 + count(1) }),
@@ -118,6 +120,9 @@ function combined(next: Random, within: readonly string[], depth: number): Schem
       () => ({ properties: { x: inner(), y: inner() } }),
       () => ({ required: pick([['x'], ['y'], ['x', 'y']]) }),
       () => ({ additionalProperties: inner() }),
+      () => ({
+        propertyNames: pick([{ type: 'string' }, { enum: ['x', 'z'] }, { maxLength: 2 }, { pattern: '^[xz]$' }]),
+      }),
     ],
     [() => ({ type: pick(['integer', 'number']) }), () => ({ minimum: count(5) }), () => ({ maximum: 3 + count(5) })],
   ]);

@@ -34,6 +34,7 @@ const OF_TYPE: Readonly<Record<string, readonly TypeName[]>> = {
   additionalProperties: ['object'],
   minProperties: ['object'],
   maxProperties: ['object'],
+  propertyNames: ['object'],
   items: ['array'],
   prefixItems: ['array'],
   additionalItems: ['array'],

@@ -86,6 +86,9 @@ export const BARE: Notation = {
   keyOf: () => null,
 };
 
+/** A text as it is, of any characters. */
+export const UNQUOTED: Notation = { ...BARE, character: classOf, text: literal };
+
 /** Gemma 4's objects: `{name:<|"|>text<|"|>,n:5}`. */
 export const TAGGED: Notation = {
   ...BARE,

@@ -2,6 +2,7 @@
  * `pattern`: compiles a regular expression to GBNF for the inside of a string, in a notation. Not supported, because a
  * context-free grammar cannot express them: lookaround, backreferences, word boundaries, anchors in the middle.
  */
+import { invalid } from '../../../protocol/validate.ts';
 import { ANY, complement, intersect, type Range } from './characters.ts';
 import type { Notation } from './notation.ts';
 
@@ -45,11 +46,16 @@ const CLASSES: Readonly<Record<string, readonly Range[]>> = {
 const CONTROLS: Readonly<Record<string, number>> = { t: 0x09, n: 0x0a, v: 0x0b, f: 0x0c, r: 0x0d, '0': 0x00 };
 
 /** Why a pattern cannot be enforced; the message continues "it …" for the user. */
-export class PatternError extends Error {}
+class PatternError extends Error {}
 
-/** GBNF for the text between the quotes. Throws PatternError. */
-export function patternToGbnf(pattern: string, notation: Notation): string {
-  return new PatternParser(pattern, notation).parse();
+/** GBNF for the text between the quotes. Throws INVALID_REQUEST, naming `place`. */
+export function patternToGbnf(pattern: string, place: string, notation: Notation): string {
+  try {
+    return new PatternParser(pattern, notation).parse();
+  } catch (error) {
+    if (error instanceof PatternError) throw invalid(place, `cannot be enforced: it ${error.message}`);
+    throw error;
+  }
 }
 
 class PatternParser {

@@ -13,7 +13,7 @@
 import { invalid } from '../../../protocol/validate.ts';
 import { LIMITS } from '../../../protocol/limits.ts';
 import { ANY, literal, repeated } from './characters.ts';
-import { FORMATS } from './formats.ts';
+import { ANY_TEXT } from './formats.ts';
 import {
   isAnnotation,
   isKnown,
@@ -29,9 +29,9 @@ import { keyOtherThan } from './keys.ts';
 import { areDisjoint, canonical } from './merge.ts';
 import { JSON_NOTATION, type Notation } from './notation.ts';
 import { INTEGER, integerBetween, LARGEST, NUMBER, numberBetween, type Bounds } from './numbers.ts';
-import { PatternError, patternToGbnf } from './pattern.ts';
 import { References } from './references.ts';
 import { Rules } from './rules.ts';
+import { textOf } from './strings.ts';
 import { Work } from './work.ts';
 
 /** Any JSON object. */
@@ -270,21 +270,47 @@ export class SchemaCompiler {
       if (key === null) throw invalid(place, 'cannot be enforced: its name cannot be written');
       return { expression: `${key} ${this.value(value, place)}`, isRequired };
     });
-    const isOpen = isObject(additional) || (named.length === 0 && additional !== false);
+    const names = this.#names(schema, path);
+    const isOpen = !(names instanceof Set) && (isObject(additional) || (named.length === 0 && additional !== false));
     const taken = [...Object.keys((schema['properties'] ?? {}) as JsonObject), ...named.map(({ name }) => name)];
-    if (isOpen) this.#work.spend(taken.reduce((sum, name) => sum + name.length, 0));
     const others = isOpen
       ? this.rules.nameOf(
-          `${this.#notation.key(keyOtherThan(taken, this.#notation, this.rules))} ${this.value(additional ?? true, `${path}.additionalProperties`)}`,
+          `${this.#otherKey(taken, names, path)} ${this.value(additional ?? true, `${path}.additionalProperties`)}`,
         )
       : null;
     this.#checkCounts(schema, path, named, others !== null);
     return this.rules.nameOf(`"{" ${this.#members(members, others)} "}"`);
   }
 
+  /** A key of an object that is none of `taken`, and what stands between it and the value. */
+  #otherKey(taken: readonly string[], names: JsonObject | null, path: string): string {
+    this.#work.spend(taken.reduce((sum, name) => sum + name.length, 0));
+    if (names === null) return this.#notation.key(keyOtherThan(taken, this.#notation, this.rules));
+    const place = `${path}.propertyNames`;
+    if (this.#notation !== JSON_NOTATION) throw invalid(place, 'cannot be enforced: its texts may not be names');
+    return `${this.value(names, place)} ${literal(': ')}`;
+  }
+
+  /** What `propertyNames` allows: names, or strings of a schema; null: any. */
+  #names(schema: JsonObject, path: string): Set<string> | JsonObject | null {
+    const { propertyNames: given, properties, required } = schema;
+    if (given === undefined) return null;
+    const place = `${path}.propertyNames`;
+    const names = this.#references.merged({ type: 'string' }, given, place);
+    if (!isObject(names)) throw invalid(place, 'allows no name');
+    if (names['enum'] !== undefined || names['const'] !== undefined)
+      return new Set(this.constants(names, place) as readonly string[]);
+    if (Object.keys(withoutNotes(names)).length === 1) return null;
+    if (properties !== undefined || required !== undefined)
+      throw invalid(place, 'cannot be enforced beside properties and required');
+    return names;
+  }
+
   /** The properties that the schema of an object names and allows. */
   properties(schema: JsonObject, path: string): readonly Property[] {
     const { properties = {}, required = [], additionalProperties: additional } = schema;
+    const names = this.#names(schema, path);
+    const mayBe = (name: string): boolean => !(names instanceof Set) || names.has(name);
     if (!isObject(properties)) throw invalid(`${path}.properties`, 'must be an object of schemas');
     if (!Array.isArray(required)) throw invalid(`${path}.required`, 'must be a list of names');
     this.#work.read([Object.keys(properties), required]);
@@ -297,18 +323,21 @@ export class SchemaCompiler {
         isRequired: requiredNames.has(name),
       }))
       // An optional property that allows no value is omitted.
-      .filter(({ value, isRequired }) => value !== false || isRequired);
-    const others = new Set<string>();
+      .filter(({ name, value, isRequired }) => (value !== false && mayBe(name)) || isRequired);
+    const others = new Set(names instanceof Set && additional !== false ? names : []);
     for (const name of requiredNames) {
       if (typeof name !== 'string') throw invalid(`${path}.required`, 'must be a list of names');
-      if (Object.hasOwn(properties, name)) continue;
-      if (additional === false) throw invalid(`${path}.required`, `names a property that is not allowed`);
+      if (mayBe(name) && Object.hasOwn(properties, name)) continue;
+      if (additional === false || !mayBe(name))
+        throw invalid(`${path}.required`, `names a property that is not allowed`);
       others.add(name);
     }
     const place = `${path}.additionalProperties`;
     const all = [
       ...named,
-      ...[...others].map((name) => ({ name, value: additional ?? true, path: place, isRequired: true })),
+      ...[...others]
+        .filter((name) => !Object.hasOwn(properties, name))
+        .map((name) => ({ name, value: additional ?? true, path: place, isRequired: requiredNames.has(name) })),
     ];
     const long = all.find(({ name }) => name.length > LIMITS.schemaNameLength);
     if (long !== undefined)
@@ -379,42 +408,18 @@ export class SchemaCompiler {
 
   string(schema: JsonObject, path: string, notation = this.#notation): string {
     const { quote, anyString } = notation;
-    const { pattern, format } = schema;
+    const { pattern } = schema;
     const min = this.#count(schema, 'minLength', path) ?? 0;
     const max = this.#count(schema, 'maxLength', path) ?? Infinity;
     if (min > max) throw invalid(`${path}.minLength`, 'is greater than maxLength');
-    if (pattern === undefined && format === undefined) {
+    if (pattern === undefined && (schema['format'] === undefined || ANY_TEXT.has(schema['format']))) {
       if (anyString !== null && min === 0 && max === Infinity) return this.rules.nameOf(`${quote} ${anyString}`);
       return this.rules.nameOf(
         `${quote} ${repeated(this.rules.nameOf(notation.character(ANY) ?? '""'), min, max)} ${quote}`,
       );
     }
-    const word = pattern === undefined ? 'format' : 'pattern';
-    if (min > 0 || max < Infinity || (pattern !== undefined && format !== undefined))
-      throw invalid(`${path}.${word}`, 'cannot be enforced together with other string keywords');
-    const text = pattern === undefined ? this.#format(format, path) : this.#pattern(pattern, path, notation);
-    return this.rules.nameOf(`${quote} (${text}) ${quote}`);
-  }
-
-  #format(format: Json | undefined, path: string): string {
-    const known = typeof format === 'string' && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
-    if (known === undefined)
-      throw invalid(`${path}.format`, `cannot be enforced: it must be one of ${Object.keys(FORMATS).join(', ')}`);
-    return known;
-  }
-
-  #pattern(pattern: Json, path: string, notation: Notation): string {
-    const place = `${path}.pattern`;
-    if (typeof pattern !== 'string') throw invalid(place, 'must be a regular expression');
-    if (pattern.length > LIMITS.schemaPatternLength)
-      throw invalid(place, `must have a length of at most ${String(LIMITS.schemaPatternLength)}`);
-    this.#work.spend(pattern.length);
-    try {
-      return patternToGbnf(pattern, notation);
-    } catch (error) {
-      if (error instanceof PatternError) throw invalid(place, `cannot be enforced: it ${error.message}`);
-      throw error;
-    }
+    if (typeof pattern === 'string') this.#work.spend(pattern.length);
+    return this.rules.nameOf(`${quote} (${textOf(schema, min, max, notation, path)}) ${quote}`);
   }
 
   #number(type: 'number' | 'integer', schema: JsonObject, path: string): string {

@@ -1,0 +1,40 @@
+/** Strings with a `pattern` or `format`. Beside a pattern, `format` is an annotation, as JSON Schema has it. */
+import { LIMITS } from '../../../protocol/limits.ts';
+import { invalid } from '../../../protocol/validate.ts';
+import { FORMATS } from './formats.ts';
+import type { Json, JsonObject } from './keywords.ts';
+import { UNQUOTED, type Notation } from './notation.ts';
+import { patternToGbnf } from './pattern.ts';
+import { lengthsOf } from './text-lengths.ts';
+
+/**
+ * GBNF for the text between the quotes, of `min` to `max` characters. Throws INVALID_REQUEST, also if some text of the
+ * pattern or format has another length. `path`: of the schema.
+ */
+export function textOf(schema: JsonObject, min: number, max: number, notation: Notation, path: string): string {
+  const { pattern, format } = schema;
+  const written = (how: Notation): string =>
+    pattern === undefined ? ofFormat(format, path) : ofPattern(pattern, path, how);
+  const text = written(notation);
+  if (min === 0 && max === Infinity) return text;
+  const [fewest, most] = lengthsOf(written(UNQUOTED));
+  const word = pattern === undefined ? 'format' : 'pattern';
+  if (fewest < min) throw invalid(`${path}.minLength`, `cannot be enforced: the ${word} allows shorter texts`);
+  if (most > max) throw invalid(`${path}.maxLength`, `cannot be enforced: the ${word} allows longer texts`);
+  return text;
+}
+
+function ofPattern(pattern: Json, path: string, notation: Notation): string {
+  const place = `${path}.pattern`;
+  if (typeof pattern !== 'string') throw invalid(place, 'must be a regular expression');
+  if (pattern.length > LIMITS.schemaPatternLength)
+    throw invalid(place, `must have a length of at most ${String(LIMITS.schemaPatternLength)}`);
+  return patternToGbnf(pattern, place, notation);
+}
+
+function ofFormat(format: Json | undefined, path: string): string {
+  const known = typeof format === 'string' && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
+  if (known === undefined)
+    throw invalid(`${path}.format`, `cannot be enforced: it must be one of ${Object.keys(FORMATS).join(', ')}`);
+  return known;
+}
