@@ -133,10 +133,11 @@ test('an answer without anything is an empty message', () => {
   assert.is(response.output[0].content[0].text, '');
 });
 
-test('an error: before the first event alone, later after response.failed', () => {
+test('an error follows response.failed, and that follows response.created', () => {
   const error = new SvcError('CONTEXT_OVERFLOW', 'too long', { param: 'input' });
-  const [alone, ...none] = answer().fail(error, 'id');
-  assert.is(none.length, 0);
+  const [created, end, alone] = answer().fail(error, 'id');
+  assert.equal([created?.type, (created?.['response'] as any).status], ['response.created', 'in_progress']);
+  assert.equal([end?.type, (end?.['response'] as any).error.code], ['response.failed', 'context_length_exceeded']);
   assert.equal([alone?.type, alone?.['code'], alone?.['param']], ['error', 'context_length_exceeded', 'input']);
   const begun = answer();
   const before = [...begun.take(START), ...begun.take(text('a'))];

@@ -5,8 +5,9 @@ import * as assert from 'uvu/assert';
 import OpenAI, { APIError } from 'openai';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import { failure } from '../api-failure.ts';
-import { ask, type Answer } from '../ask.ts';
+import { ask, open, type Answer } from '../ask.ts';
 import { FINISH, hello, START, startScripted, text, type ScriptedListener } from '../scripted.ts';
+import { makeGate } from '../../support/gate.ts';
 import { checkEvents } from './event-order.ts';
 
 let listener: ScriptedListener;
@@ -27,7 +28,10 @@ const post = (body: object, path = '/v1/responses'): Promise<Answer> => ask({ po
 const asKey = (key: string): void => void Object.assign(listener.world, { admits: 'local', key });
 
 async function events(body: object): Promise<object[]> {
-  const { text: all } = await post({ ...ASK, ...body, stream: true });
+  return eventsIn((await post({ ...ASK, ...body, stream: true })).text);
+}
+
+function eventsIn(all: string): object[] {
   return all
     .split('\n\n')
     .filter((each) => each !== '')
@@ -219,6 +223,54 @@ test('an error before the first event is a status, later an event at a broken en
   const raw = await post({ ...ASK, stream: true });
   assert.is(raw.complete, false);
   assert.match(raw.text, /event: error\n/);
+});
+
+test('a prompt that is too long fails a stream by its events, and a whole response by its status', async () => {
+  const error = new SvcError('CONTEXT_OVERFLOW', 'the prompt has 9 tokens, the context 8');
+  for (const yielded of [[], [START]]) {
+    listener.backend.script = async function* () {
+      yield* yielded;
+      throw error;
+    };
+    const { status, complete, text: all } = await post({ ...ASK, stream: true });
+    // Codex takes a broken connection for a fault of the network, and asks again.
+    assert.equal([status, complete], [200, true]);
+    const seen = eventsIn(all) as { type: string; sequence_number: number; response?: any }[];
+    const types = seen.map(({ type }) => type);
+    assert.equal([types[0], ...types.slice(-2)], ['response.created', 'response.failed', 'error']);
+    assert.equal(
+      seen.map(({ sequence_number }) => sequence_number),
+      seen.map((_, index) => index),
+    );
+    assert.is(seen[0]?.response.status, 'in_progress');
+    assert.is(seen.at(-2)?.response.error.code, 'context_length_exceeded');
+    const whole = await failure(client.responses.create(ASK));
+    assert.is(whole.code, 'context_length_exceeded');
+  }
+});
+
+test('an error after a heartbeat follows response.created, too', async () => {
+  const own = await startScripted({ limits: { heartbeatMs: 1 } });
+  const begun = makeGate();
+  try {
+    own.backend.script = async function* () {
+      yield START;
+      await begun.opened;
+      throw new SvcError('ENGINE_CRASHED', 'the engine is gone');
+    };
+    const answer = await open({ port: own.port }, '/v1/responses', { body: { ...ASK, stream: true } });
+    begun.open();
+    let all = '';
+    try {
+      for await (const chunk of answer) all += String(chunk);
+    } catch {
+      // The connection breaks off.
+    }
+    const types = eventsIn(all.replaceAll(/^:.*\n\n/gm, '')).map((event) => (event as { type: string }).type);
+    assert.equal(types, ['response.created', 'response.failed', 'error']);
+  } finally {
+    await own.stop();
+  }
 });
 
 test('usage that a provider does not report is null', async () => {

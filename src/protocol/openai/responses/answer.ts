@@ -124,14 +124,16 @@ export class Answer {
     return this.#numbered([{ type: `response.${this.#status}`, response: this.response }]);
   }
 
-  /** The last events of an answer that failed; before the first event only the error itself, if it is not stored. */
+  /** The last events of an answer that failed; all of them, if it has had none. */
   fail(error: SvcError, requestId: string): ResponseEvent[] {
-    const begun = this.#sequence > 0 || this.#options.background === true;
+    const hasBegun = this.#sequence > 0 || this.#options.background === true;
+    const first = hasBegun ? [] : [{ type: 'response.created', response: this.response }];
     this.#error = error;
     this.#status = 'failed';
     const { error: detail } = toOpenAiError(error, requestId) as { readonly error: object };
     return this.#numbered([
-      ...(begun ? [{ type: 'response.failed', response: this.response }] : []),
+      ...first,
+      { type: 'response.failed', response: this.response },
       // Flat as in the types of OpenAI's clients, and nested as their code reads it.
       { type: 'error', code: codeOf(error), message: openAiMessage(error), param: error.param ?? null, error: detail },
     ]);

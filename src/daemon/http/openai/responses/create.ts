@@ -1,5 +1,6 @@
 /** `POST /v1/responses`: a response, whole or as a stream of events. */
 import { shareOf } from '../../../../protocol/caller.ts';
+import { SvcError } from '../../../../protocol/errors.ts';
 import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../../protocol/generate.ts';
 import { Answer, type ResponseEvent } from '../../../../protocol/openai/responses/answer.ts';
 import { responseIdOf, storedItems, type ContentItem } from '../../../../protocol/openai/responses/items.ts';
@@ -69,16 +70,28 @@ class Run {
       encodeError: (error, id) => encoded(this.#answer.fail(error, id)),
     });
     let opening = '';
-    for await (const event of this.#events) {
-      const text = encoded(this.#answer.take(event));
-      if (event.type === 'start') opening = text;
-      else if (text !== '') {
-        await reply.write(opening + text);
-        opening = '';
+    try {
+      for await (const event of this.#events) {
+        const text = encoded(this.#answer.take(event));
+        if (event.type === 'start') opening = text;
+        else if (text !== '') {
+          await reply.write(opening + text);
+          opening = '';
+        }
       }
+    } catch (error) {
+      if (error instanceof SvcError && error.code === 'CONTEXT_OVERFLOW') await this.#overflow(error);
+      throw error;
     }
     await this.#store();
     await reply.write(encoded(this.#answer.last()));
+    reply.end();
+  }
+
+  /** Codex compacts its history only if an event says so, and the stream ends cleanly. */
+  async #overflow(error: SvcError): Promise<void> {
+    const { reply, id } = this.#exchange;
+    await reply.write(encoded(this.#answer.fail(error, id)));
     reply.end();
   }
 
