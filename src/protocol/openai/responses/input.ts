@@ -58,7 +58,11 @@ class Builder implements Conversation {
   #addMessage({ role, content }: Of<'message'>, place: string): void {
     const converted = toContent(content, `${place}.content`, role === 'assistant' ? TEXT_PARTS : ANY_PART);
     if (role === 'assistant') return this.#addAssistant({ content: converted }, place);
-    if (role === 'user') return this.add({ role, content: converted }, place);
+    if (role === 'user') {
+      // Reasoning that was cut off is a turn of its own: many templates refuse two turns of the user in a row.
+      if (this.#reasoning !== '') this.#addAssistant({ content: '' }, place);
+      return this.add({ role, content: converted }, place);
+    }
     // Many templates allow one system message, and only as the first.
     const [first, second] = this.messages;
     if (first?.role !== 'system' || second !== undefined || typeof first.content !== 'string') {
