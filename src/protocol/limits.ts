@@ -24,7 +24,8 @@ export const LIMITS = {
   tools: 512,
   toolNameLength: 256,
   templateVariables: 64,
-  toolCallIdLength: 256,
+  /** Servers such as LiteLLM keep signatures of several thousand characters in it. */
+  toolCallIdLength: 64 * 1024,
   /** Id of a response, or of an item of one. */
   itemIdLength: 256,
   /** `metadata` of a response. */

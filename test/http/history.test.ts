@@ -38,10 +38,10 @@ const APIS: readonly Api[] = [
 ];
 
 const thought: GenerateEvent = { type: 'reasoning', text: 'A city is named.' };
-const call = (index: number, json: string): GenerateEvent => ({
+const call = (index: number, json: string, id = `call${String(index)}`): GenerateEvent => ({
   type: 'tool_call',
   index,
-  id: `call${String(index)}`,
+  id,
   name: 'weather',
   arguments: json,
 });
@@ -60,6 +60,8 @@ const ANSWERS: Readonly<Record<string, readonly [events: readonly GenerateEvent[
   nothing: [[], 'stop'],
   'calls after a text': [[thought, text('Look:'), call(0, '{"city":"Ulm"}'), call(1, '{"city":"Bonn"}')], 'tool_calls'],
   'a call without arguments': [[call(0, '')], 'tool_calls'],
+  // LiteLLM appends the signature of Gemini's thoughts.
+  'a call with a long id': [[call(0, '{}', `call__thought__${'x'.repeat(20_000)}`)], 'tool_calls'],
   'a call that was cut off': [[call(0, '{"city":"Ulm"}'), call(1, '{"city":"U')], 'length'],
   'a call that was cut off before its arguments': [[call(0, '')], 'length'],
 };
