@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/encoder_engine.h"
-#include "engine/llama/chat/rank_prompt.h"
+#include "engine/llama/prompt/rank_prompt.h"
 
 namespace svc {
 namespace {

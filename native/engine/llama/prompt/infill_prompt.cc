@@ -1,4 +1,4 @@
-#include "engine/llama/chat/infill_prompt.h"
+#include "engine/llama/prompt/infill_prompt.h"
 
 #include <string_view>
 

@@ -1,6 +1,6 @@
 // Prompts of gaps, as text with the names of the control tokens. Vocabularies get the tokens that
 // they lack for files.
-#include "engine/llama/chat/infill_prompt.h"
+#include "engine/llama/prompt/infill_prompt.h"
 
 #include <algorithm>
 #include <cstdio>

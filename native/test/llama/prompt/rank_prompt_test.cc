@@ -1,6 +1,6 @@
 // The input of a model that ranks: the tokens of a query and a document, and what is cut where they
 // are too many.
-#include "engine/llama/chat/rank_prompt.h"
+#include "engine/llama/prompt/rank_prompt.h"
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-#include "engine/llama/chat/rank_prompt.h"
+#include "engine/llama/prompt/rank_prompt.h"
 
 #include <utility>
 
