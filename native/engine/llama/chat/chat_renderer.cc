@@ -10,6 +10,7 @@
 #include "chat.h"
 #include "engine/base/json_depth.h"
 #include "engine/base/work_limit.h"
+#include "engine/llama/chat/distinct_rules.h"
 #include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/own_calls.h"
 #include "engine/llama/chat/refused_chat.h"
@@ -326,6 +327,10 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage
       if (!called.ok()) return called.status();
       return Rendered{std::move(found.prompt), std::move(called.value().format)};
     }
+    const auto apply = [this](const common_chat_templates_inputs& any) {
+      return ApplyTemplates(templates_.get(), any);
+    };
+    found = WithDistinctRules(std::move(found), inputs, apply);
     Result<std::shared_ptr<const AnswerFormat>> format = MakeAnswerFormat(found, options);
     if (!format.ok()) return format.status();
     return Rendered{std::move(found.prompt), std::move(format.value())};
