@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chat.h"
+#include "engine/llama/chat/call_parts.h"
 
 namespace svc {
 namespace {
@@ -47,6 +48,7 @@ AnswerStream::AnswerStream(std::shared_ptr<const AnswerFormat> format)
     literals_.push_back(literal);
     marks_[static_cast<unsigned char>(literal.front())] = true;
   });
+  for (const auto& [name, call] : CallsOf(format_->parser->parser)) tools_.push_back(name);
   std::sort(literals_.begin(), literals_.end());
   literals_.erase(std::unique(literals_.begin(), literals_.end()), literals_.end());
   // Parsers trim white space around tags.
@@ -137,13 +139,21 @@ void AnswerStream::AddHeldBack(common_chat_msg* message) const {
   }
 }
 
+bool AnswerStream::MayGoOn(std::string_view name) const {
+  return std::ranges::any_of(tools_, [name](const std::string& tool) {
+    return tool.size() > name.size() && tool.starts_with(name);
+  });
+}
+
 void AnswerStream::Deliver(const common_chat_msg& message, bool last, GenerationOutput* output) {
   Extend(&delivered_->reasoning_content, message.reasoning_content, &output->reasoning);
   Extend(&delivered_->content, message.content, &output->text);
   for (std::size_t i = 0; i < message.tool_calls.size(); ++i) {
     const common_chat_tool_call& call = message.tool_calls[i];
-    // Until the arguments begin, the name may be the beginning of another tool's name.
-    const bool is_named = !call.arguments.empty() || last || i + 1 < message.tool_calls.size();
+    // llama.cpp opens the arguments once a name has matched. Until more of them is read, it may be
+    // the beginning of another tool's name.
+    const bool is_named = call.arguments.size() > 1 || last || i + 1 < message.tool_calls.size() ||
+                          (!call.arguments.empty() && !MayGoOn(call.name));
     if (call.name.empty() || !is_named) break;
     ToolCallPart part{.index = static_cast<std::uint32_t>(i)};
     if (i == delivered_->tool_calls.size()) {

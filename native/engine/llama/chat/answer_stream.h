@@ -38,6 +38,8 @@ class AnswerStream final : public AnswerReader {
   // True if `part`, with which the text ends, may also end before a beginning of a tag that the
   // parser holds back: "t" in "t<t".
   bool MayHoldBack(std::string_view part) const;
+  // True if the name is the beginning of another tool's name.
+  bool MayGoOn(std::string_view name) const;
   void Parse(bool last, GenerationOutput* output);
   // Adds to a whole answer what the parser held back at its end, since a tag might begin there.
   void AddHeldBack(common_chat_msg* message) const;
@@ -45,6 +47,7 @@ class AnswerStream final : public AnswerReader {
 
   const std::shared_ptr<const AnswerFormat> format_;
   std::vector<std::string> literals_;  // of the parser
+  std::vector<std::string> tools_;     // names
   std::array<bool, 256> marks_{};      // bytes with which they begin, and white space
   std::string text_;
   std::unique_ptr<common_chat_msg> delivered_;

@@ -110,6 +110,35 @@ TEST(ACallComesOnceItsNameIsKnown) {
   EXPECT_EQ(reader.all, (test::Answer{.calls = {{"", "moonlight", "{\"a\": 1, \"b\": 2}"}}}));
 }
 
+// <f=moon {"n": 1}</f>, where nothing that surely comes ends the name.
+common_peg_parser OpenNames(Builder& p) {
+  auto call = p.choice();
+  for (const char* name : {"moon", "moonlight"}) {
+    call |= p.tool(p.tool_open("<f=" + p.tool_name(p.literal(name)) + p.optional(p.space())) +
+                   p.tool_args(p.json()) + p.tool_close(p.literal("</f>")));
+  }
+  return p.content(p.until("<f=")) + p.zero_or_more(call) + p.end();
+}
+
+TEST(ACallWaitsWhileItsNameMayGoOn) {
+  for (const std::string name : {"moon", "moonlight"}) {
+    const test::Answer expected{.calls = {{"", name, R"({"a": 1})"}}};
+    Reader reader(OpenNames);
+    reader.Read("<f=");
+    reader.Read("moon");
+    reader.Read(name.substr(4) + " {");
+    reader.Read(R"("a": 1)");
+    EXPECT_EQ(reader.all.calls.size(), 1U);
+    reader.Read("}</f>", /*last=*/true);
+    EXPECT_EQ(reader.all, expected);
+  }
+  Reader reader(OpenNames);
+  reader.Read("<f=moon");
+  EXPECT_EQ(reader.all.calls.size(), 0U);
+  reader.Read("", /*last=*/true);
+  EXPECT_EQ(reader.all.calls.size(), 1U);
+}
+
 TEST(AnAnswerThatIsCutOffIsReadAsFarAsItGoes) {
   EXPECT_EQ(Reader().Read("<think>I se", /*last=*/true), test::Answer{.reasoning = "I se"});
   EXPECT_EQ(Reader().Read("Hi<f=moon>{\"a\": [1", /*last=*/true),

@@ -3,6 +3,7 @@
 // the answer to it make a chat; the grammars of calls compile in svc's own automaton. What a
 // template can do is compared with the table in docs/models.md.
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <map>
 #include <optional>
@@ -28,6 +29,9 @@ constexpr const char* kParameters =
     R"({"type":"object","properties":{"day":{"type":"string"},"n":{"type":"integer"}},)"
     R"("required":["day","n"]})";
 
+// The first one's name is the beginning of the other one's.
+constexpr std::array<const char*, 2> kTools = {"moon_phase", "moon_phase_on"};
+
 // Templates that write no call into the history: they have no form for calls, or (LFM2, SmolLM3)
 // only for those that the model is about to make, which answer_cases_test reads.
 const std::set<std::string> kNoCallIsRead = {
@@ -51,14 +55,16 @@ common_chat_templates_inputs Question(common_chat_tool_choice choice) {
   inputs.messages.emplace_back();
   inputs.messages.back().role = "user";
   inputs.messages.back().content = "Which phase?";
-  inputs.tools.push_back({"moon_phase_on", "Phase of the moon", kParameters});
+  for (const char* name : kTools) inputs.tools.push_back({name, "Phase of the moon", kParameters});
   inputs.tool_choice = choice;
   return inputs;
 }
 
 ChatOptions Options(ToolChoice choice) {
   ChatOptions options;
-  options.tools.push_back({.name = "moon_phase_on",
+  options.tools.push_back(
+      {.name = kTools[0], .description = "Phase of the moon", .parameters = kParameters});
+  options.tools.push_back({.name = kTools[1],
                            .description = "Phase of the moon",
                            .parameters = kParameters,
                            .grammar = "moon-root ::= \"{\\\"day\\\": \\\"\" [a-z0-9]+ \"\\\"}\""});
