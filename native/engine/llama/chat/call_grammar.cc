@@ -131,8 +131,12 @@ void AllowOneCall(common_peg_arena* parser) {
   for (CallPart id = 0; id < parser->size(); ++id) {
     const auto* rule = std::get_if<common_peg_rule_parser>(&parser->get(id));
     if (rule == nullptr || !rule->trigger) continue;
-    auto* calls = std::get_if<common_peg_repetition_parser>(&parser->get(rule->child));
-    if (calls != nullptr) calls->max_count = 1;
+    VisitParts(*parser, rule->child, [&](CallPart part) {
+      auto* calls = std::get_if<common_peg_repetition_parser>(&parser->get(part));
+      if (calls == nullptr || !Has(*parser, part, Builder::TOOL_NAME)) return true;
+      if (calls->max_count != 0) calls->max_count = 1;
+      return true;
+    });
   }
 }
 

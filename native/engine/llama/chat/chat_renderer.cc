@@ -247,6 +247,25 @@ void ChatRenderer::LearnTools() {
   } catch (const std::exception&) {
     // The template refuses such a chat.
   }
+  calls_several_ = calls_tools_ && HoldsSecondCall(chat, options);
+}
+
+// True if an answer with two calls reaches the prompt. `chat` has one with its result.
+bool ChatRenderer::HoldsSecondCall(std::vector<ChatMessage> chat,
+                                   const ChatOptions& options) const {
+  const auto answer = chat.begin() + 1;
+  answer->tool_calls.push_back(answer->tool_calls.front());
+  answer->tool_calls.back().id = "jklmnopqr";
+  answer->tool_calls.back().arguments = R"({"day":"q8"})";
+  chat.insert(chat.begin() + 3,
+              {.role = "tool", .content = "waning crescent", .tool_call_id = "jklmnopqr"});
+  try {
+    const std::string prompt = ApplyTemplates(templates_.get(), InputsOf(chat, options)).prompt;
+    return prompt.find("q8") != std::string::npos &&
+           prompt.find("waning crescent") != std::string::npos;
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 common_chat_templates_inputs ChatRenderer::InputsOf(const std::vector<ChatMessage>& messages,
@@ -310,6 +329,12 @@ std::optional<std::uint32_t> ChatRenderer::ThinkingBudget(const ChatOptions& opt
 Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage>& messages,
                                                    const ChatOptions& options) const {
   if (Status status = Check(messages, options); !status.ok()) return status;
+  if (!options.tools.empty() && options.parallel_tool_calls && !calls_several_) {
+    // The next turn would have no place for another call.
+    ChatOptions one = options;
+    one.parallel_tool_calls = false;
+    return Apply(messages, one);
+  }
   try {
     common_chat_templates_inputs inputs = InputsOf(messages, options);
     inputs.force_pure_content = !NeedsAnalysis(messages, options);

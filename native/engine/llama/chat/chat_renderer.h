@@ -81,6 +81,7 @@ class ChatRenderer {
   explicit ChatRenderer(const LlamaModel& model);
   void LearnFormats();
   void LearnTools();
+  bool HoldsSecondCall(std::vector<ChatMessage> chat, const ChatOptions& options) const;
   Status Check(const std::vector<ChatMessage>& messages, const ChatOptions& options) const;
   // A guard for the chat's texts; empty: they need none. Error: kInvalidRequest (there is none).
   Result<std::string> GuardFor(const std::vector<ChatMessage>& messages,
@@ -100,6 +101,7 @@ class ChatRenderer {
   std::shared_ptr<const AnswerFormat> thinking_;
   std::shared_ptr<const AnswerFormat> answering_;
   bool calls_tools_ = false;
+  bool calls_several_ = false;  // the template holds several calls of an answer
   bool can_answer_at_once_ = false;
   bool knows_efforts_ = false;  // the template reads reasoning_effort
 };

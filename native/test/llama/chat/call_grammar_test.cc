@@ -194,15 +194,19 @@ class Walker {
 };
 
 // Texts that the parser compares with the input: ends of values among them.
-std::vector<std::string> WordsOf(const common_chat_params& found) {
-  common_peg_arena parser;
-  parser.load(found.parser);
+std::vector<std::string> WordsOf(const common_peg_arena& parser) {
   std::vector<std::string> words = {"<", "\n", "null", "\"", "]", "}"};
   for (common_peg_parser_id part = 0; part < parser.size(); ++part) {
     const auto* literal = std::get_if<common_peg_literal_parser>(&parser.get(part));
     if (literal != nullptr && !literal->literal.empty()) words.push_back(literal->literal);
   }
   return words;
+}
+
+std::vector<std::string> WordsOf(const common_chat_params& found) {
+  common_peg_arena parser;
+  parser.load(found.parser);
+  return WordsOf(parser);
 }
 
 common_chat_params Found(const test::Template& each, const Tool& tool,
@@ -404,6 +408,77 @@ TEST(WhatAStrictCallMayBeIsAValidCall) {
   }
   std::printf("%zu formats, %zu calls\n", formats, calls);
   EXPECT(calls >= formats * (test::kSanitized ? 2 : 20));
+}
+
+// Most calls in an answer of `renderer` that must call.
+std::size_t MostCalls(const ChatRenderer& renderer, const char* name, bool parallel) {
+  ChatOptions options;
+  options.tools = {{.name = "moon_phase",
+                    .parameters = R"({"type":"object","properties":{"day":{"type":"string"}},)"
+                                  R"("required":["day"]})",
+                    .grammar = "arguments-0-root ::= \"{\\\"day\\\": \" arguments-0-day \"}\"\n"
+                               "arguments-0-day ::= \"\\\"\" [a-z]+ \"\\\"\""}};
+  options.tool_choice = ToolChoice::kRequired;
+  options.parallel_tool_calls = parallel;
+  options.reasoning_effort = ReasoningEffort::kNone;
+  options.tools[0].arguments = {{{.name = "day",
+                                  .required = true,
+                                  .json = "arguments-0-day",
+                                  .any_text = true,
+                                  .text_may_be_json = true}}};
+  const auto prompt = renderer.RenderTokens({{"user", "Which phase?"}}, options);
+  if (!prompt.ok()) {
+    test::Fail(name, 0, prompt.status().message());
+    return 0;
+  }
+  const std::shared_ptr<const AnswerFormat> format = prompt.value().format;
+  const auto grammar = CompileGrammar(format->grammar);
+  EXPECT(grammar.ok());
+  if (!grammar.ok()) return 0;
+  Walker walker(*grammar.value()->automaton, WordsOf(format->parser->parser));
+  std::size_t most = 0;
+  for (int i = 0; i < 30; ++i) {
+    const std::string text = walker.Walk(format->generation_prompt);
+    if (walker.is_complete()) most = std::max(most, test::ReadPieces(format, {text}).calls.size());
+  }
+  return most;
+}
+
+// True if the template holds an answer with two calls, and their results.
+bool HoldsTwoCalls(const ChatRenderer& renderer) {
+  const auto call = [](const char* id, const char* day) {
+    return ToolCall{id, "moon_phase", std::string(R"({"day":")") + day + "\"}"};
+  };
+  const auto prompt = renderer.Render(
+      {{.role = "user", .content = "Which phase?"},
+       {.role = "assistant", .tool_calls = {call("abcdefghi", "q7"), call("jklmnopqr", "q8")}},
+       {.role = "tool", .content = "New.", .tool_call_id = "abcdefghi"},
+       {.role = "tool", .content = "Waxing.", .tool_call_id = "jklmnopqr"}});
+  return prompt.ok() && prompt.value().find("q8") != std::string::npos &&
+         prompt.value().find("Waxing.") != std::string::npos;
+}
+
+TEST(ThereIsOneCallIfThereMayBeOnlyOne) {
+  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  std::set<std::string> singles;
+  std::size_t several = 0;
+  for (const test::Template& each : TemplatesWithCalls()) {
+    const char* const name = each.name.c_str();
+    const auto renderer = ChatRenderer::New(*model, each.source);
+    REQUIRE(renderer.ok());
+    const std::size_t one = MostCalls(*renderer.value(), name, /*parallel=*/false);
+    if (one != 1) test::Fail(name, 0, std::to_string(one) + " calls");
+    const std::size_t most = MostCalls(*renderer.value(), name, /*parallel=*/true);
+    // The next turn has all calls.
+    const bool holds_two = HoldsTwoCalls(*renderer.value());
+    if (!holds_two) singles.insert(each.name);
+    if (most > 1 && !holds_two) test::Fail(name, 0, "the template holds no two calls");
+    several += most > 1 ? 1 : 0;
+  }
+  std::printf("%zu formats have several calls; not those of", several);
+  for (const std::string& name : singles) std::printf(" %s", name.c_str());
+  std::printf("\n");
+  EXPECT(several >= 40);
 }
 
 TEST(AListInTagsOfItsOwnIsRefused) {
