@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
+#include "chat-peg-parser.h"
 #include "chat.h"
 #include "engine/llama/chat/call_grammar.h"
+#include "engine/llama/chat/call_parts.h"
 
 namespace svc {
 namespace {
@@ -24,6 +27,23 @@ GrammarTrigger::Words WordsOf(const std::vector<common_grammar_trigger>& trigger
     }
   }
   return words;
+}
+
+// Adds the marks of calls with which the parser ends the reasoning, too.
+void AddEndsOfReasoning(const common_peg_arena& parser, std::vector<std::string>* ends) {
+  if (ends->empty()) return;
+  VisitParts(parser, parser.root(), [&](CallPart part) {
+    if (TagOf(parser, part) != common_chat_peg_builder::REASONING) return true;
+    VisitParts(parser, part, [&](CallPart below) {
+      const auto* until = std::get_if<common_peg_until_parser>(&parser.get(below));
+      if (until == nullptr) return true;
+      for (const std::string& end : until->delimiters) {
+        if (std::find(ends->begin(), ends->end(), end) == ends->end()) ends->push_back(end);
+      }
+      return true;
+    });
+    return false;
+  });
 }
 
 }  // namespace
@@ -66,6 +86,7 @@ Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_p
                   "tools");
   }
   if (may_call && !found.grammar.empty()) {
+    AddEndsOfReasoning(format->parser->parser, &format->thinking_ends);
     if (found.grammar_lazy) format->trigger = WordsOf(found.grammar_triggers);
     // If the prompt ends with the mark of a call, the answer begins with a call's name or "all".
     if (format->trigger && GrammarTrigger(*format->trigger).Find(found.generation_prompt)) {

@@ -33,7 +33,8 @@ struct AnswerFormat {
   // Control tokens that the parser reads as text.
   std::vector<std::string> spelled_tokens;
   std::vector<std::string> stop;  // besides the request's
-  // Tags around the reasoning; empty if the template has none.
+  // Tags around the reasoning; empty if the template has none. Where calls have a grammar, the
+  // parser's other ends of the reasoning are among its ends: the mark of a call, for example.
   std::string thinking_start;
   std::vector<std::string> thinking_ends;
 };

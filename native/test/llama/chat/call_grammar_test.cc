@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <memory>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "answer_test.h"
 #include "engine/grammar/answer_constraint.h"
@@ -238,8 +241,10 @@ common_chat_params FoundFor(const test::Template& each, Tool tool,
 
 // A constraint that waits for the trigger, over a vocabulary of `pieces`, whose last one ends a
 // text.
-AnswerConstraint Waiting(const AnswerFormat& format, const std::vector<std::string>& pieces) {
+AnswerConstraint Waiting(const AnswerFormat& format, const std::vector<std::string>& pieces,
+                         std::unique_ptr<Thinking> thinking = nullptr) {
   AnswerConstraintParts parts;
+  parts.thinking = std::move(thinking);
   const Token end = static_cast<Token>(pieces.size()) - 1;
   parts.grammar = std::make_unique<GrammarConstraint>(
       CompileGrammar(format.grammar).value(),
@@ -344,6 +349,44 @@ TEST(ACallThatATokenBeginsAndContinuesIsValid) {
   }
   std::printf("%zu formats, %zu calls\n", formats, calls);
   EXPECT(calls >= 200);
+}
+
+// Some formats read a call without the tag that ends the reasoning before it.
+TEST(ACallFromWithinTheReasoningFollowsTheGrammar) {
+  std::vector<std::string> pieces;
+  for (int byte = 0; byte < 256; ++byte) pieces.emplace_back(1, static_cast<char>(byte));
+  pieces.emplace_back();
+  std::set<std::string> formats;
+  for (const test::Template& each : TemplatesWithCalls()) {
+    ChatOptions options;
+    options.tools = {MoonTool(!kNoLists.contains(each.name))};
+    const common_chat_params found = FoundFor(each, options.tools[0], COMMON_CHAT_TOOL_CHOICE_AUTO);
+    const auto made = MakeAnswerFormat(found, options);
+    if (!made.ok() || !made.value()->trigger || made.value()->thinking_ends.empty()) continue;
+    const AnswerFormat& format = *made.value();
+    const auto grammar = CompileGrammar(format.grammar);
+    REQUIRE(grammar.ok());
+    // Without tags in its values.
+    const std::string call = Walker(*grammar.value()->automaton, {"a"}).Walk("");
+    const std::string begin = OpensThinking(format) ? "" : format.thinking_start;
+    const std::string text = begin + "Hm" + call;
+    const test::Answer answer = test::ReadPieces(made.value(), {text});
+    if (answer.calls.empty() || answer.reasoning != "Hm") continue;
+    formats.insert(each.name);
+    const auto tokenize = [](const std::string&) { return std::vector<Token>{}; };
+    AnswerConstraint constraint =
+        Waiting(format, pieces,
+                std::make_unique<Thinking>(
+                    ThinkingTags{.start = format.thinking_start, .ends = format.thinking_ends},
+                    /*is_open=*/true, std::nullopt, tokenize));
+    constraint.Begin();
+    for (const char byte : "Hm" + call.substr(0, TriggerEnd(format, call))) {
+      EXPECT(constraint.Accept(static_cast<unsigned char>(byte)));
+    }
+    if (constraint.grammar() == nullptr) test::Fail(each.name.c_str(), 0, "no grammar");
+  }
+  std::printf("%zu formats\n", formats.size());
+  EXPECT(formats.contains("Kimi-K2-Thinking.jinja") && formats.contains("Cohere2MoE.jinja"));
 }
 
 // Functionary v3.2: the prompt ends with the mark of a call.
