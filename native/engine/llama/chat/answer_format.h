@@ -30,6 +30,8 @@ struct AnswerFormat {
   std::optional<GrammarTrigger::Words> trigger;
   // End of the prompt that belongs to the assistant's turn.
   std::string generation_prompt;
+  // Content of the message that the answer continues.
+  std::string continued;
   // Control tokens that the parser reads as text.
   std::vector<std::string> spelled_tokens;
   std::vector<std::string> stop;  // besides the request's

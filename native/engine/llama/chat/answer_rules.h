@@ -32,7 +32,8 @@ class AnswerRulesMaker {
   explicit AnswerRulesMaker(const LlamaModel& model) : model_(model) {}
 
   // `format`: of a chat; null for a raw prompt. `grammar`: the request's output format as GBNF;
-  // empty: none. `budget`: most tokens of reasoning; absent: no limit. Errors: kInvalidRequest,
+  // empty: none. It includes the text that the answer continues, if that text can begin it.
+  // `budget`: most tokens of reasoning; absent: no limit. Errors: kInvalidRequest,
   // kBusy (grammars take too much memory).
   Result<AnswerRules> Make(std::shared_ptr<const AnswerFormat> format, const std::string& grammar,
                            std::optional<std::uint32_t> budget);

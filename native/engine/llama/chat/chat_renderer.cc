@@ -307,6 +307,11 @@ Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
       (messages.back().role != "assistant" || !messages.back().tool_calls.empty())) {
     return Refuse("the last message must be a text of the assistant to be continued", "messages");
   }
+  if (options.continue_last && options.tool_choice == ToolChoice::kRequired &&
+      !messages.back().content.empty()) {
+    return Refuse("a call that must happen comes before any text, so it cannot continue one",
+                  "tool_choice");
+  }
   if (!calls_tools_ && !options.tools.empty() && options.tool_choice != ToolChoice::kNone) {
     return Refuse("this model's chat template has no form for tool calls", "tools");
   }
@@ -358,6 +363,11 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage
     found = WithDistinctRules(std::move(found), inputs, apply);
     Result<std::shared_ptr<const AnswerFormat>> format = MakeAnswerFormat(found, options);
     if (!format.ok()) return format.status();
+    if (options.continue_last) {
+      auto continued = std::make_shared<AnswerFormat>(*format.value());
+      continued->continued = messages.back().content;
+      format = std::shared_ptr<const AnswerFormat>(std::move(continued));
+    }
     return Rendered{std::move(found.prompt), std::move(format.value())};
   } catch (const std::exception& error) {
     if (WorkLimit::IsOutOfMemory()) {

@@ -9,6 +9,7 @@
 #include "engine/llama/chat/chat_renderer.h"
 #include "engine/llama/sampler.h"
 #include "models.h"
+#include "templates.h"
 
 namespace svc {
 namespace {
@@ -178,6 +179,34 @@ TEST(AFormatFollowsTheReasoningInEveryVocabulary) {
     EXPECT(begun->ended());
   }
   EXPECT(joined > 0);
+}
+
+// What is not the beginning of the format is a text before it.
+TEST(AFormatGoesOnWhereTheContinuedMessageEnds) {
+  constexpr const char* kObject = R"(root ::= "{\"a\": " [0-9] "}")";
+  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  AnswerRulesMaker maker(*model);
+  std::size_t continued = 0;
+  for (const test::Template& each : test::Templates()) {
+    const auto renderer = ChatRenderer::New(*model, each.source);
+    REQUIRE(renderer.ok());
+    for (const auto& [begun, rest] : std::vector<std::pair<std::string, std::string>>{
+             {R"({"a":)", " 1}"}, {"Here it is:", R"({"a": 1})"}}) {
+      const auto prompt = renderer.value()->RenderTokens(
+          {{"user", "How many?"}, {"assistant", begun}}, {.continue_last = true});
+      if (!prompt.ok()) continue;  // the template refuses it
+      ++continued;
+      auto rules = maker.Make(prompt.value().format, kObject, std::nullopt);
+      REQUIRE(rules.ok());
+      rules.value().constraint->Begin();
+      const std::string refused = Refused(*model, *rules.value().constraint, rest);
+      if (!refused.empty()) test::Fail(each.name.c_str(), 0, begun + " refuses " + refused);
+      EXPECT(rules.value().constraint->ended());
+    }
+  }
+  std::printf("%zu chats\n", continued);
+  EXPECT(continued >= 100);
 }
 
 }  // namespace

@@ -176,6 +176,21 @@ TEST(NothingThatAToolSaysWritesAControlToken) {
   }
 }
 
+// The forced call would have to come before the text that is already there.
+TEST(AForcedCallContinuesNoText) {
+  const Fixture fixture = Open(test::LoadTinyModel(test::ModelPath("tiny-qwen2")));
+  REQUIRE(fixture.renderer != nullptr);
+  ChatOptions options = AskedWith("word").options;
+  options.template_variables.clear();
+  options.continue_last = true;
+  const Chat chat = {{"user", "Hi"}, {"assistant", "Well,"}};
+  EXPECT(fixture.renderer->RenderTokens(chat, options).ok());
+  options.tool_choice = ToolChoice::kRequired;
+  const Status status = fixture.renderer->RenderTokens(chat, options).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidRequest);
+  EXPECT_EQ(status.param(), "tool_choice");
+}
+
 TEST(WhatTheTemplateCannotDoIsRefused) {
   for (const std::string& path : test::TinyModels()) {
     const Fixture fixture = Open(test::LoadTinyModel(path));
