@@ -39,6 +39,15 @@ void Extend(std::string* before, const std::string& now, std::string* delta) {
   *before = now;
 }
 
+// What can be read of a text that may go on; nothing: the parser refuses it.
+common_chat_msg Parsed(const std::string& text, const common_chat_parser_params& parser) {
+  try {
+    return common_chat_parse(text, /*is_partial=*/true, parser);
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 AnswerStream::AnswerStream(std::shared_ptr<const AnswerFormat> format)
@@ -54,11 +63,8 @@ AnswerStream::AnswerStream(std::shared_ptr<const AnswerFormat> format)
   // Parsers trim white space around tags.
   for (const char space : kSpace) marks_[static_cast<unsigned char>(space)] = true;
   if (!format_->parser->is_continuation) return;
-  try {
-    // What the prompt has of the message is no part of the answer.
-    *delivered_ = common_chat_parse("", /*is_partial=*/true, *format_->parser);
-  } catch (const std::exception&) {
-  }
+  // What the prompt has of the message is no part of the answer.
+  *delivered_ = Parsed("", *format_->parser);
 }
 
 AnswerStream::~AnswerStream() = default;
@@ -84,6 +90,10 @@ bool AnswerStream::MayHoldBack(std::string_view part) const {
 }
 
 void AnswerStream::Read(const std::string& text, bool last, GenerationOutput* output) {
+  if (rest_) {
+    ReadRest(text, last, output);
+    return;
+  }
   text_ += text;
   if (!last && text.empty()) return;
   // White space between words is no mark; at the end it is, because a tag may follow.
@@ -98,23 +108,38 @@ void AnswerStream::Read(const std::string& text, bool last, GenerationOutput* ou
 }
 
 void AnswerStream::Parse(bool last, GenerationOutput* output) {
-  common_chat_msg message;
-  try {
-    message = common_chat_parse(text_, !last, *format_->parser);
-  } catch (const std::exception&) {
-    open_ = Open::kNothing;
-    if (!last) return;
-    // Truncated or malformed text: use the part that parses.
-    try {
-      message = common_chat_parse(text_, /*is_partial=*/true, *format_->parser);
-    } catch (const std::exception&) {
+  common_chat_msg message = Parsed(text_, *format_->parser);
+  if (message.empty()) {
+    if (const std::optional<std::size_t> at = RefusedAt()) {
+      GiveUp(*at, last, output);
+      return;
     }
-    // Nothing can be read: the text itself is better than no answer.
-    const bool is_plain = delivered_->reasoning_content.empty() && delivered_->tool_calls.empty();
-    if (message.empty() && is_plain) message.content = text_;
   }
   if (last) AddHeldBack(&message);
   Deliver(message, last, output);
+}
+
+std::optional<std::size_t> AnswerStream::RefusedAt() const {
+  const std::string& prompt = format_->parser->generation_prompt;
+  common_peg_parse_context context(prompt + text_, COMMON_PEG_PARSE_FLAG_LENIENT);
+  const common_peg_parse_result result = format_->parser->parser.parse(context);
+  if (!result.fail()) return std::nullopt;
+  return result.end - std::min(result.end, prompt.size());
+}
+
+void AnswerStream::GiveUp(std::size_t refused_at, bool last, GenerationOutput* output) {
+  const common_chat_msg message = Parsed(text_.substr(0, refused_at), *format_->parser);
+  Deliver(message, last, output);
+  open_ = Open::kNothing;
+  rest_.emplace(*format_);
+  content_ = message.content;
+  ReadRest(text_.substr(refused_at), last, output);
+}
+
+void AnswerStream::ReadRest(const std::string& text, bool last, GenerationOutput* output) {
+  if (has_called()) return;
+  content_ += rest_->Read(text, last);
+  Extend(&delivered_->content, content_, &output->text);
 }
 
 // The rest is known by where it stands: directly behind what the answer ends in. It begins a tag,

@@ -6,16 +6,20 @@
 // appended without a parse: text without any character with which a literal of the parser begins.
 //
 // What was delivered is never changed. If a later parse disagrees with it, the stream waits until
-// one agrees again.
+// one agrees again. Once the parser refuses the text, no parse can read it: the rest is content
+// (unread_text.h), or left out if calls precede it.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/llama/chat/answer_format.h"
+#include "engine/llama/chat/unread_text.h"
 #include "engine/model/answer_reader.h"
 
 struct common_chat_msg;
@@ -41,6 +45,10 @@ class AnswerStream final : public AnswerReader {
   // True if the name is the beginning of another tool's name.
   bool MayGoOn(std::string_view name) const;
   void Parse(bool last, GenerationOutput* output);
+  // Where the text stops being an answer in this format, whatever follows; absent: it may be one.
+  std::optional<std::size_t> RefusedAt() const;
+  void GiveUp(std::size_t refused_at, bool last, GenerationOutput* output);
+  void ReadRest(const std::string& text, bool last, GenerationOutput* output);
   // Adds to a whole answer what the parser held back at its end, since a tag might begin there.
   void AddHeldBack(common_chat_msg* message) const;
   void Deliver(const common_chat_msg& message, bool last, GenerationOutput* output);
@@ -52,6 +60,9 @@ class AnswerStream final : public AnswerReader {
   std::string text_;
   std::unique_ptr<common_chat_msg> delivered_;
   Open open_ = Open::kNothing;
+  // Set once the parser refuses the text: the rest of it is content, unless calls precede it.
+  std::optional<UnreadText> rest_;
+  std::string content_;  // then, with what was read before
 };
 
 }  // namespace svc

@@ -6,7 +6,6 @@
 #include <exception>
 
 #include "chat.h"
-#include "engine/llama/chat/answer_stream.h"
 #include "engine/llama/chat/template_limit.h"
 
 namespace svc {
@@ -21,15 +20,13 @@ bool AreEqual(const std::string& json, const std::string& other) {
   return common_json::parse(json).dump() == common_json::parse(other).dump();
 }
 
-bool IsReadAs(const std::vector<common_chat_tool_call>& calls,
-              const std::shared_ptr<const AnswerFormat>& format, const std::string& text) {
-  AnswerStream stream(format);
-  GenerationOutput output;
-  stream.Read(text, /*last=*/true, &output);
-  return std::equal(calls.begin(), calls.end(), output.tool_calls.begin(), output.tool_calls.end(),
-                    [](const common_chat_tool_call& call, const ToolCallPart& part) {
-                      return call.name == part.name && !part.arguments.empty() &&
-                             AreEqual(call.arguments, part.arguments);
+// Throws if the parser refuses the text.
+bool IsReadAs(const std::vector<common_chat_tool_call>& calls, const AnswerFormat& format,
+              const std::string& text) {
+  const common_chat_msg read = common_chat_parse(text, /*is_partial=*/false, *format.parser);
+  return std::equal(calls.begin(), calls.end(), read.tool_calls.begin(), read.tool_calls.end(),
+                    [](const common_chat_tool_call& call, const common_chat_tool_call& other) {
+                      return call.name == other.name && AreEqual(call.arguments, other.arguments);
                     });
 }
 
@@ -68,9 +65,9 @@ std::optional<std::string> OwnCalls(const common_chat_templates* templates,
       if (std::isalnum(static_cast<unsigned char>(prompt[end - 1])) != 0) continue;
       const std::string written = before + prompt.substr(begin, end - begin);
       try {
-        if (IsReadAs(calls, format, written)) return written;
+        if (IsReadAs(calls, *format, written)) return written;
       } catch (const std::exception&) {
-        // The arguments are no JSON.
+        // It is no answer in this format, or the arguments are no JSON.
       }
     }
   }

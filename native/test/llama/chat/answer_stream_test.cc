@@ -172,6 +172,31 @@ TEST(WhatCannotBeReadIsContent) {
   }
 }
 
+// "<f=sun" is no call: what follows is content at once, not only at the end.
+TEST(WhatCannotBeReadBehindWhatWasReadIsContent) {
+  for (const std::string before : {"", "OK "}) {
+    Reader reader;
+    reader.Read("<think>I see</think>" + before + "<f=");
+    EXPECT_EQ(reader.all, (test::Answer{.content = before, .reasoning = "I see"}));
+    EXPECT_EQ(reader.Read("su"), test::Answer{.content = "<f=su"});
+    EXPECT_EQ(reader.Read("n>{\"n\": <f=moon>"), test::Answer{.content = "n>{\"n\": <f=moon>"});
+    EXPECT_EQ(reader.Read("1}", /*last=*/true), test::Answer{.content = "1}"});
+    const test::Answer expected{.content = before + "<f=sun>", .reasoning = "I see"};
+    EXPECT_EQ(Reader().Read("<think>I see</think>" + before + "<f=sun>", /*last=*/true), expected);
+  }
+}
+
+// The call is made; a client has no use for what cannot be read behind it.
+TEST(WhatCannotBeReadBehindACallIsLeftOut) {
+  const std::string call = "<f=moon>{\"n\": 1}</f>";
+  const test::Answer expected{.calls = {{"", "moon", "{\"n\": 1}"}}};
+  EXPECT_EQ(Reader().Read(call + "<f=sun>", /*last=*/true), expected);
+  Reader reader;
+  for (const char* piece : {call.c_str(), "<f=sun>", "{", "}"}) reader.Read(piece);
+  reader.Read("", /*last=*/true);
+  EXPECT_EQ(reader.all, expected);
+}
+
 TEST(WhatTheContinuedMessageHasIsNoPartOfTheAnswer) {
   Reader reader(Tags, "<think>So</think>Hello");
   EXPECT_EQ(reader.Read(" world"), test::Answer{.content = " world"});

@@ -329,6 +329,76 @@ TEST(GarbageIsReadToo) {
   EXPECT(readable > 100);
 }
 
+common_chat_templates_inputs PlainQuestion() {
+  common_chat_templates_inputs question = Question(COMMON_CHAT_TOOL_CHOICE_AUTO);
+  question.enable_thinking = true;
+  question.tools.clear();
+  return question;
+}
+
+const Template& TemplateOf(const std::string& name) {
+  static const std::vector<Template> all = Templates();
+  return *std::find_if(all.begin(), all.end(), [&](const Template& t) { return t.name == name; });
+}
+
+// gpt-oss often writes other headers than those that llama.cpp knows.
+TEST(TheContentBehindAnUnknownHeaderIsRead) {
+  const Template& each = TemplateOf("openai-gpt-oss-120b.jinja");
+  const auto format = FormatOf(each, PlainQuestion(), {});
+  REQUIRE(format != nullptr);
+  const std::string analysis = "<|channel|>analysis<|message|>I see.<|end|>";
+  for (const std::string before : {"", "<|start|>assistant"}) {
+    for (const std::string header : {"<|channel|>final <|constrain|>json<|message|>",
+                                     "<|channel|>final json<|message|>", "<|message|>"}) {
+      const std::string text = (before.empty() ? "" : analysis + before) + header;
+      const test::Answer expected{.content = "{\"a\": 1}",
+                                  .reasoning = before.empty() ? "" : "I see."};
+      EXPECT_EQ(test::ReadPieces(format, {text + "{\"a\": 1}"}), expected);
+      EXPECT_EQ(test::ReadPieces(format, {text + "{\"a\": 1}<|end|>"}), expected);
+      test::ExpectTheSameWhereverItIsCut(header.c_str(), 0, format, text + "{\"a\": 1}<|end|>");
+    }
+  }
+}
+
+// Every format: a reasoning, then what is neither content nor a call, is read to the end.
+TEST(WhatFollowsAReasoningIsNeverLost) {
+  for (const Template& each : Templates()) {
+    common_chat_templates_inputs question = Question(COMMON_CHAT_TOOL_CHOICE_AUTO);
+    question.enable_thinking = true;
+    const auto format = FormatOf(each, question, Options(ToolChoice::kAuto));
+    REQUIRE(format != nullptr);
+    if (!HasReasoning(each, *format)) continue;
+    const std::string text = (OpensThinking(*format) ? "" : format->thinking_start) + kReasoning +
+                             format->thinking_ends.front() + "{\"a\": [moon";
+    const test::Answer answer = test::ReadPieces(format, {text});
+    if (answer.reasoning.find(kReasoning) == std::string::npos ||
+        !answer.content.ends_with("{\"a\": [moon")) {
+      test::Fail(each.name.c_str(), 0, text + "\n  -> " + test::Show(answer));
+    }
+    test::ExpectTheSameWhereverItIsCut(each.name.c_str(), 0, format, text);
+  }
+}
+
+// A call of these formats begins with a mere "{": one that begins no call does not stop the stream.
+TEST(ABraceThatBeginsNoCallIsContentAtOnce) {
+  const Template& each = TemplateOf("meta-llama-Llama-3.1-8B-Instruct.jinja");
+  const auto format =
+      FormatOf(each, Question(COMMON_CHAT_TOOL_CHOICE_AUTO), Options(ToolChoice::kAuto));
+  REQUIRE(format != nullptr);
+  AnswerStream stream(format);
+  test::Answer answer;
+  const auto read = [&](const std::string& text) {
+    GenerationOutput output;
+    stream.Read(text, /*last=*/false, &output);
+    answer.Add(output);
+  };
+  read("A set: {");
+  read("1, 2");
+  EXPECT_EQ(answer.content, "A set: {1, 2");
+  read("}.");
+  EXPECT_EQ(answer.content, "A set: {1, 2}.");
+}
+
 TEST(GrammarsOfCallsCompile) {
   std::size_t compiled = 0;
   for (const Template& each : Templates()) {

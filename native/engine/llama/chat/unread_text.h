@@ -1,0 +1,29 @@
+// The part of an answer that its parser refuses, as content: without the format's control tokens,
+// and without what stands before the mark that begins a content in this format.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/llama/chat/answer_format.h"
+
+namespace svc {
+
+class UnreadText {
+ public:
+  // REQUIRES: the format has a parser.
+  explicit UnreadText(const AnswerFormat& format);
+
+  // Adds text. Returns what is certain to be content; at the last text, all that is left.
+  std::string Read(const std::string& text, bool last);
+
+ private:
+  // Bytes at the end of the text with which a control token may begin.
+  std::size_t Held() const;
+
+  std::vector<std::string> tokens_;
+  std::string opening_;  // control token that begins a content; empty: none, or it has been read
+  std::string text_;     // not yet returned
+};
+
+}  // namespace svc
