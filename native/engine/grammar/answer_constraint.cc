@@ -10,7 +10,8 @@ void AnswerConstraint::Begin() {
   const bool waits =
       parts_.trigger.has_value() || (parts_.thinking != nullptr && parts_.thinking->is_open());
   if (!waits || !parts_.grammar_prefix.empty()) Start(parts_.grammar_prefix);
-  if (applies_ && MayThink("")) unused_.emplace(*parts_.grammar);
+  if (!applies_ || !MayThink("")) return;
+  unused_.emplace(parts_.after_reasoning != nullptr ? *parts_.after_reasoning : *parts_.grammar);
 }
 
 std::optional<Token> AnswerConstraint::Forced() const {
@@ -82,6 +83,7 @@ bool AnswerConstraint::Accept(Token token) {
 void AnswerConstraint::Follow(Token token) {
   if (grammar()->Allows(token)) {
     grammar()->Accept(token);
+    TurnIfEnded();
     if (unused_ && !MayThink("")) unused_.reset();
     return;
   }
@@ -97,6 +99,14 @@ void AnswerConstraint::Start(const std::string& text) {
   applies_ = parts_.grammar != nullptr && parts_.grammar->AcceptText(text);
   parts_.trigger.reset();
   if (!applies_) parts_.grammar = nullptr;
+  TurnIfEnded();
+}
+
+// From the opening of the content to the content.
+void AnswerConstraint::TurnIfEnded() {
+  if (parts_.then == nullptr || !applies_ || !parts_.grammar->ended()) return;
+  parts_.grammar = std::move(parts_.then);
+  unused_.reset();
 }
 
 }  // namespace svc

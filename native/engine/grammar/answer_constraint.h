@@ -5,6 +5,9 @@
 //                        after the reasoning          the same, if the model thinks first
 //                        at a trigger                 tool calls that the model may make
 //
+// Some formats write a text of their own before a content ("<|channel|>final<|message|>"): there an
+// output format follows a grammar of that text, in which the control tokens are spelled.
+//
 // Inside the reasoning no grammar applies, and no trigger counts. A token may complete a trigger,
 // or the tag that ends the reasoning, and go on after it. If the grammar does not allow that, the
 // token may not follow, so that every call begins within the grammar.
@@ -30,6 +33,10 @@ namespace svc {
 
 struct AnswerConstraintParts {
   std::unique_ptr<GrammarConstraint> grammar;  // null: none
+  // Follows once `grammar`, which is that of a content's opening, has ended. Null: nothing.
+  std::unique_ptr<GrammarConstraint> then;
+  // In place of `grammar` if the answer begins with a reasoning. Null: `grammar`.
+  std::unique_ptr<GrammarConstraint> after_reasoning;
   std::string grammar_prefix;             // text before the answer that the grammar describes, too
   std::optional<GrammarTrigger> trigger;  // absent: the grammar waits for none
   std::unique_ptr<Thinking> thinking;     // null: the model does not think, or it need not be known
@@ -51,7 +58,7 @@ class AnswerConstraint {
   GrammarConstraint* grammar() { return applies_ ? parts_.grammar.get() : nullptr; }
   const GrammarConstraint* grammar() const { return applies_ ? parts_.grammar.get() : nullptr; }
   // True if what the grammar forces may be written without a draw.
-  bool MayForce() const { return applies_ && !unused_; }
+  bool MayForce() const { return applies_ && !unused_ && parts_.then == nullptr; }
   // True if the token may follow: the grammar allows it, now or from where it begins, or the model
   // begins its reasoning.
   bool Allows(Token token) const;
@@ -68,6 +75,7 @@ class AnswerConstraint {
   };
   Piece Spell(Token token) const;
   void Start(const std::string& text);
+  void TurnIfEnded();
   // Where the grammar begins if the text follows: at a trigger or, without one, behind the
   // reasoning.
   std::optional<GrammarTrigger::Match> Begins(const std::string& text) const;
@@ -79,7 +87,7 @@ class AnswerConstraint {
 
   AnswerConstraintParts parts_;
   bool applies_ = false;  // the grammar does
-  // The grammar before the answer's first token, while the model may still begin its reasoning.
+  // The grammar as it begins after a reasoning, while the model may still begin its reasoning.
   std::optional<GrammarConstraint> unused_;
 };
 

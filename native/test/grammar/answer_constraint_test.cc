@@ -40,15 +40,23 @@ struct Setting {
   std::optional<std::string> trigger = std::nullopt;
   bool is_open = true;
   std::optional<std::uint32_t> budget = std::nullopt;
+  std::string then = "";
+  std::string after_reasoning = "";
 };
+
+std::unique_ptr<GrammarConstraint> Follow(const std::string& gbnf) {
+  auto grammar = CompileGrammar(gbnf);
+  if (!grammar.ok()) test::Fail(__FILE__, __LINE__, grammar.status().message());
+  return std::make_unique<GrammarConstraint>(
+      std::move(grammar.value()), std::make_shared<VocabularyIndex>(Pieces(), std::vector<Token>{}),
+      Letters);
+}
 
 AnswerConstraint Make(const Setting& setting) {
   AnswerConstraintParts parts;
-  auto grammar = CompileGrammar(setting.grammar);
-  if (!grammar.ok()) test::Fail(__FILE__, __LINE__, grammar.status().message());
-  parts.grammar = std::make_unique<GrammarConstraint>(
-      std::move(grammar.value()), std::make_shared<VocabularyIndex>(Pieces(), std::vector<Token>{}),
-      Letters);
+  parts.grammar = Follow(setting.grammar);
+  if (!setting.then.empty()) parts.then = Follow(setting.then);
+  if (!setting.after_reasoning.empty()) parts.after_reasoning = Follow(setting.after_reasoning);
   if (setting.trigger) {
     parts.trigger.emplace(GrammarTrigger::Words{.words = {*setting.trigger}});
   }
@@ -146,6 +154,42 @@ TEST(AFormatMayBeginLikeTheTag) {
   EXPECT_EQ(Refused(thinks, {"<", "t", "h", "i"}), "");
   EXPECT_EQ(TakeForced(thinks), "nk>");
   EXPECT_EQ(Refused(thinks, {"</", "think", ">", "<c", "yes"}), "");
+  EXPECT(thinks.ended());
+}
+
+TEST(AFormatFollowsTheOpeningOfAContent) {
+  for (const bool is_open : {true, false}) {
+    AnswerConstraint constraint = Make(
+        {.grammar = "root ::= \"<c\" \"all>\"", .is_open = is_open, .then = "root ::= \"yes\""});
+    if (is_open) EXPECT_EQ(Refused(constraint, {"</", "think", ">", "yes"}), "yes");
+    EXPECT_EQ(Refused(constraint, {"<c"}), "");
+    EXPECT(!constraint.MayForce() && !constraint.ended());
+    EXPECT_EQ(Refused(constraint, {"all>", "no"}), "no");
+    EXPECT(constraint.MayForce() && !constraint.ended());
+    EXPECT_EQ(Refused(constraint, {"yes"}), "");
+    EXPECT(constraint.ended());
+  }
+  // The reasoning may begin where the opening may.
+  AnswerConstraint thinks =
+      Make({.grammar = "root ::= \"<th\"", .is_open = false, .then = "root ::= \"no\""});
+  EXPECT_EQ(Refused(thinks, {"<", "t"}), "");
+  EXPECT_EQ(Refused(thinks, {"h", "i"}), "i");
+  EXPECT_EQ(Refused(thinks, {"no"}), "");
+  EXPECT(thinks.ended());
+}
+
+TEST(AnOpeningMayDifferBehindAReasoning) {
+  const Setting setting = {.grammar = "root ::= \"<c\"",
+                           .is_open = false,
+                           .then = "root ::= \"yes\"",
+                           .after_reasoning = "root ::= \"<th\""};
+  AnswerConstraint at_once = Make(setting);
+  EXPECT_EQ(Refused(at_once, {"<c", "yes"}), "");
+  EXPECT(at_once.ended());
+  AnswerConstraint thinks = Make(setting);
+  EXPECT(thinks.Accept(kControl));
+  EXPECT_EQ(Refused(thinks, {"wait", "</", "think", ">", "<c"}), "<c");
+  EXPECT_EQ(Refused(thinks, {"<", "t", "h", "yes"}), "");
   EXPECT(thinks.ended());
 }
 

@@ -3,9 +3,16 @@
 #include <utility>
 
 #include "engine/llama/chat/answer_stream.h"
+#include "engine/llama/chat/content_opening.h"
 #include "engine/llama/sampler.h"
+#include "json-schema-to-grammar.h"
 
 namespace svc {
+namespace {
+
+std::string GrammarOf(const std::string& text) { return "root ::= " + gbnf_format_literal(text); }
+
+}  // namespace
 
 Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> format,
                                            const std::string& grammar,
@@ -24,6 +31,9 @@ Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> f
     if (!made.ok()) return made.status();
     parts.grammar = std::move(made.value());
   }
+  if (!grammar.empty()) {
+    if (Status status = AddOpening(answer, rules.spelled, &parts); !status.ok()) return status;
+  }
   if (grammar.empty() && answer.trigger) {
     parts.trigger.emplace(*answer.trigger);
   } else if (grammar.empty()) {
@@ -39,6 +49,24 @@ Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> f
   }
   if (answer.parser != nullptr) rules.reader = std::make_unique<AnswerStream>(std::move(format));
   return rules;
+}
+
+// An output format begins behind the text that the answer's format writes before a content.
+Status AnswerRulesMaker::AddOpening(const AnswerFormat& format,
+                                    const std::map<Token, std::string>& spelled,
+                                    AnswerConstraintParts* parts) {
+  const bool is_open = OpensThinking(format);
+  const ContentOpening texts = OpeningOf(format);
+  const std::string& first = is_open ? texts.after_reasoning : texts.at_once;
+  if (first.empty()) return Status::Ok();
+  Result<std::unique_ptr<GrammarConstraint>> opening = Constrain(GrammarOf(first), spelled);
+  if (!opening.ok()) return opening.status();
+  parts->then = std::exchange(parts->grammar, std::move(opening.value()));
+  if (is_open || texts.after_reasoning.empty()) return Status::Ok();
+  opening = Constrain(GrammarOf(texts.after_reasoning), spelled);
+  if (!opening.ok()) return opening.status();
+  parts->after_reasoning = std::move(opening.value());
+  return Status::Ok();
 }
 
 std::vector<Token> AnswerRulesMaker::TokensOf(const std::string& text) const {

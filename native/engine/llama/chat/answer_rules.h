@@ -45,6 +45,8 @@ class AnswerRulesMaker {
                                    std::optional<std::uint32_t> budget) const;
   Result<std::unique_ptr<GrammarConstraint>> Constrain(const std::string& grammar,
                                                        const std::map<Token, std::string>& spelled);
+  Status AddOpening(const AnswerFormat& format, const std::map<Token, std::string>& spelled,
+                    AnswerConstraintParts* parts);
   std::shared_ptr<const VocabularyIndex> Vocabulary(const std::map<Token, std::string>& spelled);
 
   const LlamaModel& model_;

@@ -110,21 +110,14 @@ void AnswerStream::Read(const std::string& text, bool last, GenerationOutput* ou
 void AnswerStream::Parse(bool last, GenerationOutput* output) {
   common_chat_msg message = Parsed(text_, *format_->parser);
   if (message.empty()) {
-    if (const std::optional<std::size_t> at = RefusedAt()) {
-      GiveUp(*at, last, output);
+    const std::string& prompt = format_->parser->generation_prompt;
+    if (const std::optional<std::size_t> at = RefusedAt(format_->parser->parser, prompt + text_)) {
+      GiveUp(*at - std::min(*at, prompt.size()), last, output);
       return;
     }
   }
   if (last) AddHeldBack(&message);
   Deliver(message, last, output);
-}
-
-std::optional<std::size_t> AnswerStream::RefusedAt() const {
-  const std::string& prompt = format_->parser->generation_prompt;
-  common_peg_parse_context context(prompt + text_, COMMON_PEG_PARSE_FLAG_LENIENT);
-  const common_peg_parse_result result = format_->parser->parser.parse(context);
-  if (!result.fail()) return std::nullopt;
-  return result.end - std::min(result.end, prompt.size());
 }
 
 void AnswerStream::GiveUp(std::size_t refused_at, bool last, GenerationOutput* output) {

@@ -45,8 +45,7 @@ class AnswerStream final : public AnswerReader {
   // True if the name is the beginning of another tool's name.
   bool MayGoOn(std::string_view name) const;
   void Parse(bool last, GenerationOutput* output);
-  // Where the text stops being an answer in this format, whatever follows; absent: it may be one.
-  std::optional<std::size_t> RefusedAt() const;
+  // refused_at: where the text stops being an answer in this format, whatever follows.
   void GiveUp(std::size_t refused_at, bool last, GenerationOutput* output);
   void ReadRest(const std::string& text, bool last, GenerationOutput* output);
   // Adds to a whole answer what the parser held back at its end, since a tag might begin there.

@@ -84,6 +84,12 @@ std::optional<CallPart> LiteralIn(const common_peg_arena& parser, CallPart root,
   return literal;
 }
 
+std::optional<std::size_t> RefusedAt(const common_peg_arena& parser, const std::string& text) {
+  common_peg_parse_context context(text, COMMON_PEG_PARSE_FLAG_LENIENT);
+  const common_peg_parse_result result = parser.parse(context);
+  return result.fail() ? std::optional(result.end) : std::nullopt;
+}
+
 std::map<std::string, CallPart> CallsOf(const common_peg_arena& parser) {
   // Only from the root: the arena also has parts of which others were made.
   std::map<CallPart, CallPart> above;

@@ -2,38 +2,25 @@
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 
-#include "chat-peg-parser.h"
-#include "chat.h"
-#include "engine/llama/chat/call_parts.h"
+#include "engine/llama/chat/content_opening.h"
 
 namespace svc {
 namespace {
 
 // The control token directly before a content; empty: content needs none.
-std::string OpeningOf(const AnswerFormat& format) {
-  const common_peg_arena& parser = format.parser->parser;
-  std::string opening;
-  VisitParts(parser, parser.root(), [&](CallPart part) {
-    const auto* parts = std::get_if<common_peg_sequence_parser>(&parser.get(part));
-    for (std::size_t i = 1; parts != nullptr && i < parts->children.size(); ++i) {
-      if (TagOf(parser, parts->children[i]) != common_chat_peg_builder::CONTENT) continue;
-      const auto* before =
-          std::get_if<common_peg_literal_parser>(&parser.get(parts->children[i - 1]));
-      for (const std::string& token : format.spelled_tokens) {
-        if (before != nullptr && before->literal.ends_with(token)) opening = token;
-      }
-    }
-    return true;
-  });
-  return opening;
+std::string MarkOf(const AnswerFormat& format) {
+  const ContentOpening opening = OpeningOf(format);
+  for (const std::string& token : format.spelled_tokens) {
+    if (opening.at_once.ends_with(token) || opening.after_reasoning.ends_with(token)) return token;
+  }
+  return "";
 }
 
 }  // namespace
 
 UnreadText::UnreadText(const AnswerFormat& format)
-    : tokens_(format.spelled_tokens), opening_(OpeningOf(format)) {
+    : tokens_(format.spelled_tokens), opening_(MarkOf(format)) {
   std::erase(tokens_, "");
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "answer_test.h"
+#include "engine/llama/chat/call_parts.h"
 #include "engine/llama/chat/chat_renderer.h"
 #include "engine/llama/sampler.h"
 #include "models.h"
@@ -207,6 +208,61 @@ TEST(AFormatGoesOnWhereTheContinuedMessageEnds) {
   }
   std::printf("%zu chats\n", continued);
   EXPECT(continued >= 100);
+}
+
+// Writes the first token that the grammar allows, until the answer is complete.
+std::string Complete(const LlamaModel& model, AnswerConstraint& constraint) {
+  std::string text;
+  for (int at = 0; at < 100 && !constraint.ended(); ++at) {
+    Token token = 0;
+    const auto may_follow = [&] { return constraint.grammar()->Allows(token); };
+    while (token < llama_vocab_n_tokens(model.vocab()) && !may_follow()) ++token;
+    EXPECT(constraint.Accept(token));
+    text += model.Piece(token, false);
+  }
+  return text;
+}
+
+// Some formats write a text of their own before a content, which the parser demands.
+TEST(AFormatStandsInTheContentOfTheAnswer) {
+  const auto model = test::LoadTinyModel(test::TinyModels()[1]);
+  REQUIRE(model != nullptr);
+  AnswerRulesMaker maker(*model);
+  std::size_t read = 0;
+  for (const test::Template& each : test::Templates()) {
+    const char* const name = each.name.c_str();
+    const auto renderer = ChatRenderer::New(*model, each.source);
+    REQUIRE(renderer.ok());
+    for (const bool thinks : {false, true}) {
+      ChatOptions options;
+      if (!thinks) options.reasoning_effort = ReasoningEffort::kNone;
+      const auto prompt = renderer.value()->RenderTokens({{"user", "Is it full?"}}, options);
+      REQUIRE(prompt.ok());
+      const auto& format = prompt.value().format;
+      auto rules = maker.Make(format, "root ::= \"yes\"", std::nullopt);
+      REQUIRE(rules.ok());
+      AnswerConstraint& constraint = *rules.value().constraint;
+      constraint.Begin();
+      std::string text;
+      if (thinks && !format->thinking_ends.empty()) {
+        text = (OpensThinking(*format) ? "" : format->thinking_start) + "Hm." +
+               format->thinking_ends.front();
+        EXPECT_EQ(Refused(*model, constraint, text), "");
+      } else if (OpensThinking(*format)) {
+        continue;
+      }
+      text += Complete(*model, constraint);
+      if (rules.value().reader == nullptr) continue;
+      ++read;
+      const bool is_read =
+          !RefusedAt(format->parser->parser, format->parser->generation_prompt + text);
+      const test::Answer answer = test::ReadPieces(format, {text});
+      // Not all of them read a reasoning in every prompt.
+      if (!is_read || !answer.content.ends_with("yes"))
+        test::Fail(name, thinks, text + " -> " + test::Show(answer));
+    }
+  }
+  EXPECT(read >= 60);
 }
 
 }  // namespace

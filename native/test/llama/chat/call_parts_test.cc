@@ -138,6 +138,14 @@ TEST(ATextWithoutANameOrAnEndIsNoCall) {
   }
 }
 
+TEST(AParserRefusesATextOrWaitsForMore) {
+  const common_peg_arena parser =
+      build_chat_peg_parser([](Builder& p) { return p.literal("a") + "bc" + p.end(); });
+  EXPECT(!RefusedAt(parser, "") && !RefusedAt(parser, "ab") && !RefusedAt(parser, "abc"));
+  EXPECT_EQ(RefusedAt(parser, "abd").value_or(0), std::size_t{1});
+  EXPECT_EQ(RefusedAt(parser, "abcd").value_or(0), std::size_t{3});
+}
+
 }  // namespace
 }  // namespace svc
 

@@ -1,0 +1,18 @@
+// What a format writes directly before a content: "<|channel|>final<|message|>" in gpt-oss.
+#pragma once
+
+#include <string>
+
+#include "engine/llama/chat/answer_format.h"
+
+namespace svc {
+
+// Empty: the parser reads a content that stands there for itself.
+struct ContentOpening {
+  std::string at_once;          // at the beginning of the answer
+  std::string after_reasoning;  // behind the end of the reasoning
+};
+
+ContentOpening OpeningOf(const AnswerFormat& format);
+
+}  // namespace svc
