@@ -39,7 +39,7 @@ export interface NativeModelInfo {
   readonly has_chat_template: boolean;
   /** Its template has a form for tool calls, which was tried. */
   readonly calls_tools: boolean;
-  /** Its template has tags for reasoning. */
+  /** Its template has a form for reasoning. */
   readonly thinks: boolean;
   /** True for a model that makes embeddings or scores, which generates no text. */
   readonly makes_embeddings: boolean;

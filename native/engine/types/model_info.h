@@ -27,7 +27,7 @@ struct ModelInfo {
   int threads = 0;
   bool has_chat_template = false;
   bool calls_tools = false;       // its template has a form for tool calls
-  bool thinks = false;            // its template has tags for reasoning
+  bool thinks = false;            // its template has a form for reasoning
   bool makes_embeddings = false;  // or scores (`ranks`); if so, it generates no text
   bool ranks = false;             // it scores documents, and makes no embeddings of its own
   // Sampling defaults for requests that set none: the file's `general.sampling.*`, else

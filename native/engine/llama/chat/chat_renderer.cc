@@ -10,6 +10,7 @@
 #include "chat.h"
 #include "engine/base/json_depth.h"
 #include "engine/base/work_limit.h"
+#include "engine/llama/chat/content_opening.h"
 #include "engine/llama/chat/distinct_rules.h"
 #include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/own_calls.h"
@@ -186,7 +187,9 @@ bool ChatRenderer::has_template() const {
 void ChatRenderer::LearnFormats() {
   const WorkLimit limit;
   const std::string source = common_chat_templates_source(templates_.get());
-  knows_efforts_ = source.find("reasoning_effort") != std::string::npos;
+  // llama.cpp gives an effort both names.
+  knows_efforts_ = source.find("reasoning_effort") != std::string::npos ||
+                   source.find("reasoning_strength") != std::string::npos;
   const std::vector<ChatMessage> question = {{"user", "Hello"}};
   const auto learn = [&](ReasoningEffort effort) -> std::shared_ptr<const AnswerFormat> {
     ChatOptions options;
@@ -196,7 +199,12 @@ void ChatRenderer::LearnFormats() {
       const common_chat_params found =
           ApplyTemplates(templates_.get(), InputsOf(question, options));
       Result<std::shared_ptr<const AnswerFormat>> format = MakeAnswerFormat(found, options);
-      if (format.ok() && !format.value()->thinking_ends.empty()) return format.value();
+      // In other formats all of the text is content, so a parser would only cost time.
+      const bool has_tags = format.ok() && !format.value()->thinking_ends.empty();
+      if (has_tags || (format.ok() && !OpeningOf(*format.value()).at_once.empty())) {
+        thinks_ = thinks_ || has_tags || found.supports_thinking;
+        return format.value();
+      }
       plain->stop = found.additional_stops;
     } catch (const std::exception&) {
     }
@@ -318,8 +326,10 @@ Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
   if (!thinks() && options.reasoning_effort > ReasoningEffort::kNone) {
     return Refuse("this model's chat template has no reasoning", "reasoning_effort");
   }
-  if (!thinks() && options.reasoning_budget_tokens.value_or(0) > 0) {
-    return Refuse("this model's chat template has no reasoning", "reasoning_budget_tokens");
+  if (thinking_->thinking_ends.empty() && options.reasoning_budget_tokens.value_or(0) > 0) {
+    return Refuse(thinks() ? "this model's reasoning has no tag that could end it"
+                           : "this model's chat template has no reasoning",
+                  "reasoning_budget_tokens");
   }
   return CheckDepths(messages, options);
 }

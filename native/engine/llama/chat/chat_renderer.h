@@ -49,8 +49,8 @@ class ChatRenderer {
   // True if tool calls have a form in the template that is also read (own_calls.h), tried with a
   // call and its result.
   bool calls_tools() const { return calls_tools_; }
-  // True if the template has tags for reasoning.
-  bool thinks() const { return !thinking_->thinking_ends.empty(); }
+  // True if the template has a form for reasoning.
+  bool thinks() const { return thinks_; }
   // True if the template can leave the reasoning out.
   bool can_answer_at_once() const { return can_answer_at_once_; }
   // True if the prompt opens the reasoning, unless it leaves it out.
@@ -100,10 +100,11 @@ class ChatRenderer {
   // Formats of answers to chats without tools, with and without reasoning.
   std::shared_ptr<const AnswerFormat> thinking_;
   std::shared_ptr<const AnswerFormat> answering_;
+  bool thinks_ = false;
   bool calls_tools_ = false;
   bool calls_several_ = false;  // the template holds several calls of an answer
   bool can_answer_at_once_ = false;
-  bool knows_efforts_ = false;  // the template reads reasoning_effort
+  bool knows_efforts_ = false;  // the template reads how much to think
 };
 
 }  // namespace svc

@@ -399,6 +399,48 @@ TEST(ABraceThatBeginsNoCallIsContentAtOnce) {
   EXPECT_EQ(answer.content, "A set: {1, 2}.");
 }
 
+// The formats of chats without tools are kept from load on.
+TEST(APlainChatIsReadAsTheAnalysisFindsIt) {
+  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  for (const Template& each : Templates()) {
+    const auto renderer = ChatRenderer::New(*model, each.source);
+    REQUIRE(renderer.ok());
+    const auto prompt = renderer.value()->RenderTokens({{"user", "Which phase?"}});
+    const auto analysed = FormatOf(each, PlainQuestion(), {});
+    REQUIRE(prompt.ok() && analysed != nullptr);
+    const auto& format = prompt.value().format;
+    const std::string text = WrittenAnswer(each, *analysed);
+    const test::Answer answer = format->parser == nullptr ? test::Answer{.content = text}
+                                                          : test::ReadPieces(format, {text});
+    test::ExpectEqual(each.name.c_str(), 0, "it", answer, test::ReadPieces(analysed, {text}));
+  }
+}
+
+// Its messages to itself are its reasoning; no tags are known that could end it.
+TEST(AReasoningWithoutTagsHasEffortsButNoBudget) {
+  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  const auto renderer = ChatRenderer::New(*model, TemplateOf("muse-glimmer.jinja").source);
+  REQUIRE(renderer.ok());
+  EXPECT(renderer.value()->thinks());
+  const std::vector<ChatMessage> chat = {{"user", "Which phase?"}};
+  ChatOptions options;
+  options.reasoning_effort = ReasoningEffort::kLow;
+  const auto prompt = renderer.value()->Render(chat, options);
+  REQUIRE(prompt.ok());
+  EXPECT(prompt.value().find("Reasoning strength: low.") != std::string::npos);
+  options.reasoning_budget_tokens = 1;
+  EXPECT_EQ(renderer.value()->Render(chat, options).status().param(), "reasoning_budget_tokens");
+
+  const auto format = renderer.value()->RenderTokens(chat).value().format;
+  REQUIRE(format->parser != nullptr);
+  const std::string text = " to=self<|message|>I see.<|eom|><|start|>assistant to=user<|message|>7";
+  const test::Answer expected{.content = "7", .reasoning = "I see."};
+  EXPECT_EQ(test::ReadPieces(format, {text}), expected);
+  test::ExpectTheSameWhereverItIsCut("muse", 0, format, text);
+}
+
 TEST(GrammarsOfCallsCompile) {
   std::size_t compiled = 0;
   for (const Template& each : Templates()) {
