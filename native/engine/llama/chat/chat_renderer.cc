@@ -15,7 +15,7 @@
 #include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/own_calls.h"
 #include "engine/llama/chat/refused_chat.h"
-#include "engine/llama/chat/template_limit.h"
+#include "engine/llama/jinja/template_limit.h"
 
 namespace svc {
 namespace {

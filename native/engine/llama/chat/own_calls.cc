@@ -6,7 +6,7 @@
 #include <exception>
 
 #include "chat.h"
-#include "engine/llama/chat/template_limit.h"
+#include "engine/llama/jinja/template_limit.h"
 
 namespace svc {
 namespace {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "engine/llama/chat/template_limit.h"
+#include "engine/llama/jinja/template_limit.h"
 #include "parsed_template.h"
 #include "test.h"
 

@@ -1,4 +1,4 @@
-#include "engine/llama/chat/value_keeper.h"
+#include "engine/llama/jinja/value_keeper.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/llama/chat/template_value.h"
+#include "engine/llama/jinja/template_value.h"
 
 namespace svc {
 namespace {

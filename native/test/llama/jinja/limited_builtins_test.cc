@@ -1,6 +1,6 @@
 // The interpreter's functions and filters under a limit: what they return stays the same, and what
 // would take too long or too much memory is not begun. The templates have no checks of their own.
-#include "engine/llama/chat/limited_builtins.h"
+#include "engine/llama/jinja/limited_builtins.h"
 
 #include <exception>
 #include <string>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/base/work_limit.h"
-#include "engine/llama/chat/template_value.h"
+#include "engine/llama/jinja/template_value.h"
 #include "rendered.h"
 #include "test.h"
 

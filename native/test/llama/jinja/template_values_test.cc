@@ -15,7 +15,7 @@
 #include "engine/base/private_bytes.h"
 #include "engine/base/work_limit.h"
 #include "engine/llama/chat/chat_renderer.h"
-#include "engine/llama/chat/template_limit.h"
+#include "engine/llama/jinja/template_limit.h"
 #include "models.h"
 #include "parsed_template.h"
 #include "test.h"

@@ -1,5 +1,5 @@
 // Templates that never end, or need memory without bound, rendered by llama.cpp's interpreter.
-#include "engine/llama/chat/template_limit.h"
+#include "engine/llama/jinja/template_limit.h"
 
 #include <sys/resource.h>
 

@@ -1,5 +1,5 @@
 // The sizes of hand-made values of templates.
-#include "engine/llama/chat/template_value.h"
+#include "engine/llama/jinja/template_value.h"
 
 #include <algorithm>
 #include <random>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base/work_limit.h"
-#include "engine/llama/chat/value_keeper.h"
+#include "engine/llama/jinja/value_keeper.h"
 #include "test.h"
 
 namespace svc {

@@ -1,4 +1,4 @@
-#include "engine/llama/chat/limited_builtins.h"
+#include "engine/llama/jinja/limited_builtins.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,8 @@
 #include <unordered_map>
 
 #include "engine/base/work_limit.h"
-#include "engine/llama/chat/template_value.h"
-#include "engine/llama/chat/value_keeper.h"
+#include "engine/llama/jinja/template_value.h"
+#include "engine/llama/jinja/value_keeper.h"
 #include "jinja/runtime.h"
 
 namespace svc {

@@ -1,4 +1,4 @@
-#include "engine/llama/chat/template_value.h"
+#include "engine/llama/jinja/template_value.h"
 
 #include <algorithm>
 

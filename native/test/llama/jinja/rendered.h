@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/llama/chat/value_keeper.h"
+#include "engine/llama/jinja/value_keeper.h"
 #include "jinja/lexer.h"
 #include "jinja/parser.h"
 #include "jinja/runtime.h"

@@ -1,5 +1,5 @@
 // Hand-made values of templates: which are kept, and when they are freed.
-#include "engine/llama/chat/value_keeper.h"
+#include "engine/llama/jinja/value_keeper.h"
 
 #include <thread>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "engine/llama/chat/limited_program.h"
+#include "engine/llama/jinja/limited_program.h"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "engine/base/work_limit.h"
-#include "engine/llama/chat/limited_builtins.h"
-#include "engine/llama/chat/template_value.h"
-#include "engine/llama/chat/value_keeper.h"
+#include "engine/llama/jinja/limited_builtins.h"
+#include "engine/llama/jinja/template_value.h"
+#include "engine/llama/jinja/value_keeper.h"
 
 namespace svc {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/llama/chat/template_limit.h"
+#include "engine/llama/jinja/template_limit.h"
 #include "models.h"
 #include "test.h"
 

@@ -1,12 +1,12 @@
 // Templates with the checks of a limit inserted: what they write stays the same, and they end once
 // the limit is exceeded. The interpreter's functions and filters stay unlimited here.
-#include "engine/llama/chat/limited_program.h"
+#include "engine/llama/jinja/limited_program.h"
 
 #include <string>
 #include <vector>
 
 #include "engine/base/work_limit.h"
-#include "engine/llama/chat/template_value.h"
+#include "engine/llama/jinja/template_value.h"
 #include "rendered.h"
 #include "test.h"
 

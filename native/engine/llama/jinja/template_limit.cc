@@ -1,4 +1,4 @@
-#include "engine/llama/chat/template_limit.h"
+#include "engine/llama/jinja/template_limit.h"
 
 #include <array>
 #include <exception>
@@ -7,9 +7,9 @@
 
 #include "chat.h"
 #include "engine/base/work_limit.h"
-#include "engine/llama/chat/limited_builtins.h"
-#include "engine/llama/chat/limited_program.h"
-#include "engine/llama/chat/value_keeper.h"
+#include "engine/llama/jinja/limited_builtins.h"
+#include "engine/llama/jinja/limited_program.h"
+#include "engine/llama/jinja/value_keeper.h"
 #include "jinja/caps.h"
 #include "jinja/parser.h"
 #include "llama.h"
