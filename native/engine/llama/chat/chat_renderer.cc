@@ -69,8 +69,16 @@ bool NeedsAnalysis(const std::vector<ChatMessage>& messages, const ChatOptions& 
          });
 }
 
+// The variable that turns the reasoning on and off, as JSON; empty: it is not set.
+std::string_view EnableThinking(const ChatOptions& options) {
+  for (const auto& [name, value] : options.template_variables) {
+    if (name == "enable_thinking") return value;
+  }
+  return "";
+}
+
 bool Thinks(const ChatOptions& options) {
-  return options.reasoning_effort != ReasoningEffort::kNone &&
+  return EnableThinking(options) != "false" && options.reasoning_effort != ReasoningEffort::kNone &&
          options.reasoning_budget_tokens.value_or(1) > 0;
 }
 
@@ -330,6 +338,9 @@ Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
     return Refuse(thinks() ? "this model's reasoning has no tag that could end it"
                            : "this model's chat template has no reasoning",
                   "reasoning_budget_tokens");
+  }
+  if (EnableThinking(options).starts_with('"')) {
+    return Refuse("enable_thinking must be true or false, not a string", "chat_template_kwargs");
   }
   return CheckDepths(messages, options);
 }

@@ -441,6 +441,30 @@ TEST(AReasoningWithoutTagsHasEffortsButNoBudget) {
   test::ExpectTheSameWhereverItIsCut("muse", 0, format, text);
 }
 
+// As llama-server does: the variable also decides how the answer is read.
+TEST(AVariableTurnsTheReasoningOffAsNoEffortDoes) {
+  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  const std::vector<ChatMessage> chat = {{"user", "Which phase?"}};
+  for (const char* name : {"deepseek-ai-DeepSeek-V4.jinja", "Qwen-Qwen3-0.6B.jinja"}) {
+    const auto renderer = ChatRenderer::New(*model, TemplateOf(name).source);
+    REQUIRE(renderer.ok());
+    ChatOptions options = Options(ToolChoice::kAuto);
+    options.reasoning_effort = ReasoningEffort::kNone;
+    const auto none = renderer.value()->RenderTokens(chat, options);
+    options.reasoning_effort = ReasoningEffort::kDefault;
+    options.template_variables = {{"enable_thinking", "false"}};
+    const auto off = renderer.value()->RenderTokens(chat, options);
+    REQUIRE(none.ok() && off.ok());
+    EXPECT(off.value().tokens == none.value().tokens);
+    EXPECT_EQ(test::ReadPieces(off.value().format, {kContent}),
+              test::ReadPieces(none.value().format, {kContent}));
+    EXPECT_EQ(test::ReadPieces(off.value().format, {kContent}), test::Answer{.content = kContent});
+    options.template_variables = {{"enable_thinking", "\"false\""}};
+    EXPECT_EQ(renderer.value()->Render(chat, options).status().param(), "chat_template_kwargs");
+  }
+}
+
 TEST(GrammarsOfCallsCompile) {
   std::size_t compiled = 0;
   for (const Template& each : Templates()) {
