@@ -3,19 +3,17 @@
 /** Fewest and most characters; the latter may be Infinity. */
 type Lengths = readonly [fewest: number, most: number];
 
-const TOKEN = /"((?:[^"\\]|\\x..|\\.)*)"|\[(?:[^\]\\]|\\.)*\]|[|()*+?]|\{(\d+)(,?)(\d*)\}/gu;
-
-/** Lengths of the texts of a GBNF expression. REQUIRES: it names no rules. */
+/** Lengths of the texts of a GBNF expression. REQUIRES: it is valid and names no rules. */
 export function lengthsOf(expression: string): Lengths {
   return new LengthReader(expression).choice();
 }
 
 class LengthReader {
-  readonly #tokens: readonly RegExpExecArray[];
+  readonly #characters: readonly string[];
   #at = 0;
 
   constructor(expression: string) {
-    this.#tokens = [...expression.matchAll(TOKEN)];
+    this.#characters = [...expression];
   }
 
   choice(): Lengths {
@@ -30,10 +28,9 @@ class LengthReader {
   #sequence(): Lengths {
     let [fewest, most] = [0, 0];
     for (;;) {
-      const token = this.#tokens[this.#at];
-      if (token === undefined || token[0] === '|' || token[0] === ')') return [fewest, most];
-      this.#at += 1;
-      const [low, high] = this.#atom(token);
+      while (this.#take(' '));
+      if (['|', ')', undefined].includes(this.#characters[this.#at])) return [fewest, most];
+      const [low, high] = this.#atom();
       const [least, times] = this.#times();
       fewest += low * least;
       // Infinity * 0 is not a number.
@@ -41,27 +38,45 @@ class LengthReader {
     }
   }
 
-  #atom([token, text]: RegExpExecArray): Lengths {
-    if (token === '(') {
+  #atom(): Lengths {
+    if (this.#take('(')) {
       const inner = this.choice();
-      this.#at += 1;
+      this.#take(')');
       return inner;
     }
-    if (text === undefined) return [1, 1];
-    const { length } = [...text.replace(/\\(?:x..|.)/gu, ' ')];
-    return [length, length];
+    const isClass = this.#take('[');
+    if (!isClass) this.#take('"');
+    const length = this.#until(isClass ? ']' : '"');
+    return isClass ? [1, 1] : [length, length];
   }
 
   #times(): Lengths {
-    const [quantifier, , least, comma, most = ''] = this.#tokens[this.#at] ?? [''];
-    if (!/^[*+?{]/.test(quantifier)) return [1, 1];
-    this.#at += 1;
-    if (least === undefined) return [quantifier === '+' ? 1 : 0, quantifier === '?' ? 1 : Infinity];
-    return [Number(least), comma === '' ? Number(least) : most === '' ? Infinity : Number(most)];
+    if (this.#take('*')) return [0, Infinity];
+    if (this.#take('+')) return [1, Infinity];
+    if (this.#take('?')) return [0, 1];
+    if (!this.#take('{')) return [1, 1];
+    const start = this.#at;
+    this.#until('}');
+    const [least = '', most = least] = this.#characters
+      .slice(start, this.#at - 1)
+      .join('')
+      .split(',');
+    return [Number(least), most === '' ? Infinity : Number(most)];
   }
 
-  #take(token: string): boolean {
-    if (this.#tokens[this.#at]?.[0] !== token) return false;
+  /** Skips what is before `end`, and that. Returns the number of characters that it stands for. */
+  #until(end: string): number {
+    let count = 0;
+    for (; this.#at < this.#characters.length && !this.#take(end); count++) {
+      // Of the escapes, only \x has characters after it here.
+      if (this.#take('\\') && this.#characters[this.#at] === 'x') this.#at += 2;
+      this.#at += 1;
+    }
+    return count;
+  }
+
+  #take(character: string): boolean {
+    if (this.#characters[this.#at] !== character) return false;
     this.#at += 1;
     return true;
   }
