@@ -40,7 +40,7 @@ struct AnswerConstraintParts {
   std::string grammar_prefix;             // text before the answer that the grammar describes, too
   std::optional<GrammarTrigger> trigger;  // absent: the grammar waits for none
   std::unique_ptr<Thinking> thinking;     // null: the model does not think, or it need not be known
-  std::map<Token, std::string> spelled;   // control tokens of the format
+  std::map<Token, std::string> spelled;   // control tokens of the format, and others like them
   // Returns the bytes of another token. May be null without trigger and reasoning.
   std::function<std::string(Token)> piece;
 };

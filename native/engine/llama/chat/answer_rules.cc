@@ -1,5 +1,6 @@
 #include "engine/llama/chat/answer_rules.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/llama/chat/answer_stream.h"
@@ -43,7 +44,7 @@ Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> f
   }
   if (parts.grammar != nullptr || budget) parts.thinking = Follow(answer, budget);
   if (parts.grammar != nullptr || parts.thinking != nullptr) {
-    parts.spelled = rules.spelled;
+    parts.spelled = Marks(answer, rules.spelled);
     parts.piece = [this](Token token) { return model_.Piece(token, /*special=*/false); };
     rules.constraint = std::make_unique<AnswerConstraint>(std::move(parts));
   }
@@ -82,6 +83,21 @@ std::map<Token, std::string> AnswerRulesMaker::Spell(const AnswerFormat& format)
     if (tokens.size() == 1 && model_.Piece(tokens[0], /*special=*/false).empty()) {
       spelled[tokens[0]] = text;
     }
+  }
+  return spelled;
+}
+
+// libllama writes some of gpt-oss' tokens as text. A tag that has one of them counts anywhere, as
+// with control tokens. A tag that is such a token by itself is left out: a text may quote it.
+std::map<Token, std::string> AnswerRulesMaker::Marks(const AnswerFormat& format,
+                                                     std::map<Token, std::string> spelled) const {
+  const std::vector<Token> start = TokensOf(format.thinking_start);
+  if (start.size() < 2) return spelled;
+  for (const Token token : start) {
+    const std::string text = model_.Piece(token, /*special=*/false);
+    const bool is_own =
+        (llama_vocab_get_attr(model_.vocab(), token) & LLAMA_TOKEN_ATTR_USER_DEFINED) != 0;
+    if (is_own && std::ranges::count(format.spelled_tokens, text) > 0) spelled[token] = text;
   }
   return spelled;
 }

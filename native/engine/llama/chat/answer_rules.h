@@ -41,6 +41,8 @@ class AnswerRulesMaker {
  private:
   std::vector<Token> TokensOf(const std::string& text) const;
   std::map<Token, std::string> Spell(const AnswerFormat& format) const;
+  std::map<Token, std::string> Marks(const AnswerFormat& format,
+                                     std::map<Token, std::string> spelled) const;
   std::unique_ptr<Thinking> Follow(const AnswerFormat& format,
                                    std::optional<std::uint32_t> budget) const;
   Result<std::unique_ptr<GrammarConstraint>> Constrain(const std::string& grammar,

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "answer_test.h"
+#include "edited_model.h"
 #include "engine/llama/chat/call_parts.h"
 #include "engine/llama/chat/chat_renderer.h"
 #include "engine/llama/sampler.h"
@@ -208,6 +209,56 @@ TEST(AFormatGoesOnWhereTheContinuedMessageEnds) {
   }
   std::printf("%zu chats\n", continued);
   EXPECT(continued >= 100);
+}
+
+// The vocabulary of Llama 3, with gpt-oss' tokens in place of unused ones.
+std::unique_ptr<LlamaModel> LoadHarmony(const test::Folder& folder) {
+  const std::vector<std::string> names = {"<|start|>", "<|channel|>", "<|message|>", "<|end|>"};
+  return test::LoadVocabulary(test::EditedModel(
+      folder, "harmony", std::string(SVC_LLAMA_SOURCE_DIR) + "/models/ggml-vocab-llama-bpe.gguf",
+      [&](gguf_context* file) {
+        const std::int64_t key = gguf_find_key(file, "tokenizer.ggml.tokens");
+        std::vector<std::string> tokens;
+        for (std::size_t i = 0; i < gguf_get_arr_n(file, key); ++i) {
+          tokens.emplace_back(gguf_get_arr_str(file, key, i));
+        }
+        for (std::size_t i = 0; i < names.size(); ++i) {
+          const std::string unused = "<|reserved_special_token_" + std::to_string(i + 10) + "|>";
+          *std::find(tokens.begin(), tokens.end(), unused) = names[i];
+        }
+        std::vector<const char*> texts;
+        for (const std::string& token : tokens) texts.push_back(token.c_str());
+        gguf_set_arr_str(file, "tokenizer.ggml.tokens", texts.data(), texts.size());
+      }));
+}
+
+// libllama writes some of gpt-oss' tokens as text, but they are tokens of their own all the same.
+TEST(ABudgetLimitsEveryReasoningOfTheAnswer) {
+  const test::Folder folder;
+  const auto model = LoadHarmony(folder);
+  REQUIRE(model != nullptr);
+  const std::vector<Token> channel = model->Tokenize("<|channel|>", false, true).value();
+  REQUIRE(channel.size() == 1 && model->Piece(channel[0], /*special=*/false) == "<|channel|>");
+  auto format = std::make_shared<AnswerFormat>();
+  format->thinking_start = "<|channel|>analysis<|message|>";
+  format->thinking_ends = {"<|end|>"};
+  format->spelled_tokens = {"<|start|>", "<|channel|>", "<|message|>", "<|end|>"};
+  AnswerRulesMaker maker(*model);
+  auto rules = maker.Make(format, "", 2);
+  REQUIRE(rules.ok());
+  AnswerConstraint& constraint = *rules.value().constraint;
+  constraint.Begin();
+  const Token end = model->Tokenize("<|end|>", false, true).value()[0];
+  for (const std::string before : {"", "<|start|>assistant"}) {
+    const std::string text = before + format->thinking_start + "one two";
+    const std::vector<Token> tokens = model->Tokenize(text, false, true).value();
+    for (const Token token : tokens) {
+      EXPECT(!constraint.Forced());
+      EXPECT(constraint.Accept(token));
+    }
+    REQUIRE(constraint.Forced() == std::optional(end));
+    EXPECT(constraint.Accept(end));
+  }
 }
 
 // Writes the first token that the grammar allows, until the answer is complete.
