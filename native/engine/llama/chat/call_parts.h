@@ -34,7 +34,7 @@ std::optional<CallPart> LiteralIn(const common_peg_arena& parser, CallPart root,
 // The parts that read a call of each tool, by its name.
 std::map<std::string, CallPart> CallsOf(const common_peg_arena& parser);
 
-// Where the parser refuses the text, whatever may follow it; absent: it reads it, or waits for more.
+// Where the parser refuses the text, whatever may follow; absent: it reads it, or waits for more.
 std::optional<std::size_t> RefusedAt(const common_peg_arena& parser, const std::string& text);
 
 }  // namespace svc
