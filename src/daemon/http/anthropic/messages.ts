@@ -4,10 +4,10 @@ import { MessageStream, PING, type StreamEvent } from '../../../protocol/anthrop
 import { toMessage, type AnswerOptions } from '../../../protocol/anthropic/message.ts';
 import { parseMessages } from '../../../protocol/anthropic/messages-request.ts';
 import { inTheirNames } from '../../../protocol/anthropic/names.ts';
-import { withoutContent } from '../../../protocol/anthropic/warm-up.ts';
 import { Collector } from '../../../protocol/collect.ts';
 import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../protocol/generate.ts';
 import { SSE_CONTENT_TYPE, sseEvent } from '../../../protocol/streams/sse.ts';
+import { withoutContent } from '../../../protocol/warm-up.ts';
 import { readJson } from '../body.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import type { Reply, StreamFormat } from '../reply.ts';

@@ -6,6 +6,7 @@ import { toOpenAiError } from '../../../protocol/openai/chat-response.ts';
 import type { OpenAiFormat } from '../../../protocol/openai/response-format.ts';
 import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/streams/sse.ts';
 import { renamed } from '../../../protocol/validate.ts';
+import { withoutContent } from '../../../protocol/warm-up.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import type { StreamFormat } from '../reply.ts';
 import { withErrors } from '../with-errors.ts';
@@ -52,14 +53,6 @@ export function choicesOf(
     }),
   );
   return { all, failing };
-}
-
-/** A warm-up has no content, and ends for its limit of no tokens. */
-async function* withoutContent(events: Events): AsyncGenerator<RouteEvent | GenerateEvent, void, undefined> {
-  for await (const event of events) {
-    if (event.type === 'finish' && event.reason !== 'cancelled') yield { ...event, reason: 'length' };
-    else if (event.type === 'route' || event.type === 'start' || event.type === 'finish') yield event;
-  }
 }
 
 /** As llama-server: with a seed, the choices have it and those after it. */
