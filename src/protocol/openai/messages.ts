@@ -37,13 +37,16 @@ export function toMessage(message: WireMessage, index: number): Message {
     throw invalid(`${param}.function_call`, 'is not supported: use tool_calls');
   // An answer that was refused has the refusal in place of its content.
   const content = message.content ?? message['refusal'] ?? message.content;
+  const isAssistant = role === 'assistant';
+  const thoughts = isAssistant && typeof reasoning === 'string' ? { reasoning } : {};
+  const mayLack = calls.length > 0 || thoughts.reasoning !== undefined;
   return {
     role,
     content:
-      role === 'assistant' && (content === null || (content === undefined && calls.length > 0))
+      isAssistant && (content === null || (content === undefined && mayLack))
         ? ''
         : toContent(content, `${param}.content`),
-    ...(role === 'assistant' && typeof reasoning === 'string' ? { reasoning } : {}),
+    ...thoughts,
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
     ...(role === 'tool' && typeof answered === 'string' ? { tool_call_id: answered } : {}),
   };
