@@ -94,4 +94,17 @@ for (const { path, field, more, kept } of APIS)
       assert.is((await send(history)).status, 200);
     });
 
+test('an answer that was cut off in its reasoning, without the content that it does not have', async () => {
+  listener.backend.script = hello;
+  const turns = [
+    { role: 'user', content: 'Rain?' },
+    { role: 'assistant', reasoning_content: 'A city is named.' },
+    { role: 'user', content: 'Go on.' },
+  ];
+  const answer = await ask({ port: listener.port }, '/v1/chat/completions', { body: { messages: turns } });
+  assert.is(answer.status, 200, answer.text);
+  const [, second] = listener.backend.requests.at(-1)!.messages;
+  assert.equal(second, { role: 'assistant', content: '', reasoning: 'A city is named.' });
+});
+
 test.run();
