@@ -1,4 +1,4 @@
-/** Paths that clients write in other ways than the route table: aliases, a slash at the end, and what is close to one. */
+/** Paths that clients write otherwise than the route table: aliases, a slash at the end, and what is close to one. */
 import { HTTP_ROUTES } from '../../protocol/routes.ts';
 import { findRoute, PUBLIC } from './routes.ts';
 

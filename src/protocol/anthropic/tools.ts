@@ -43,8 +43,8 @@ export interface OfferedTools {
 /**
  * Passes over tools of any other type than `custom`: Anthropic runs them itself, or its models know them without a
  * schema, and clients offer them to every model. If the request has no others, the answer would be made up: Claude
- * Code's web search is such a request, which is refused. `loaded`: names of the deferred tools that results refer to; others
- * are passed over, too, unless they were to be found by Anthropic's own search, which svc does not have. Throws
+ * Code's web search is such a request, which is refused. `loaded`: names of the deferred tools that results refer to;
+ * others are passed over, too, unless they were to be found by Anthropic's own search, which svc does not have. Throws
  * INVALID_REQUEST.
  */
 export function toTools({ tools, tool_choice: choice }: ToolFields, loaded: ReadonlySet<string>): OfferedTools {
