@@ -7,7 +7,7 @@ import { inTheirNames } from '../../../protocol/anthropic/names.ts';
 import { Collector } from '../../../protocol/collect.ts';
 import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../protocol/generate.ts';
 import { SSE_CONTENT_TYPE, sseEvent } from '../../../protocol/streams/sse.ts';
-import { withoutContent } from '../../../protocol/warm-up.ts';
+import { withoutContent } from '../../../protocol/streams/warm-up.ts';
 import { readJson } from '../body.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import type { Reply, StreamFormat } from '../reply.ts';

@@ -5,8 +5,8 @@ import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../../protoc
 import { toOpenAiError } from '../../../protocol/openai/chat-response.ts';
 import type { OpenAiFormat } from '../../../protocol/openai/response-format.ts';
 import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/streams/sse.ts';
+import { withoutContent } from '../../../protocol/streams/warm-up.ts';
 import { renamed } from '../../../protocol/validate.ts';
-import { withoutContent } from '../../../protocol/warm-up.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import type { StreamFormat } from '../reply.ts';
 import { withErrors } from '../with-errors.ts';

@@ -2,7 +2,7 @@
  * The answer to a request with a limit of 0 tokens, which only has its prompt computed, so that the next request finds
  * it in the prefix cache. One token is generated for it, which the client does not get.
  */
-import type { FinishEvent, GenerateEvent, RouteEvent } from './generate.ts';
+import type { FinishEvent, GenerateEvent, RouteEvent } from '../generate.ts';
 
 /** The events of such an answer without what was generated. */
 export async function* withoutContent(
