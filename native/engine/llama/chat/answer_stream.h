@@ -45,7 +45,7 @@ class AnswerStream final : public AnswerReader {
   // True if the name is the beginning of another tool's name.
   bool MayGoOn(std::string_view name) const;
   void Parse(bool last, GenerationOutput* output);
-  // refused_at: where the text stops being an answer in this format, whatever follows.
+  // Makes the text from `refused_at` on content.
   void GiveUp(std::size_t refused_at, bool last, GenerationOutput* output);
   void ReadRest(const std::string& text, bool last, GenerationOutput* output);
   // Adds to a whole answer what the parser held back at its end, since a tag might begin there.
@@ -61,7 +61,7 @@ class AnswerStream final : public AnswerReader {
   Open open_ = Open::kNothing;
   // Set once the parser refuses the text: the rest of it is content, unless calls precede it.
   std::optional<UnreadText> rest_;
-  std::string content_;  // then, with what was read before
+  std::string content_;  // all content of the answer, once `rest_` is set
 };
 
 }  // namespace svc

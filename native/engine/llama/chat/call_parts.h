@@ -34,7 +34,8 @@ std::optional<CallPart> LiteralIn(const common_peg_arena& parser, CallPart root,
 // The parts that read a call of each tool, by its name.
 std::map<std::string, CallPart> CallsOf(const common_peg_arena& parser);
 
-// Where the parser refuses the text, whatever may follow; absent: it reads it, or waits for more.
+// Returns where the parser fails, so that more text cannot help; absent: it can read the text, or
+// its continuation.
 std::optional<std::size_t> RefusedAt(const common_peg_arena& parser, const std::string& text);
 
 }  // namespace svc

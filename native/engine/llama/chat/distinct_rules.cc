@@ -109,6 +109,7 @@ std::string WithAliases(const std::string& parameters, Aliases* aliases) {
 common_chat_params WithDistinctRules(
     common_chat_params found, const common_chat_templates_inputs& inputs,
     const std::function<common_chat_params(const common_chat_templates_inputs&)>& analyze) {
+  if (inputs.tools.empty()) return found;
   common_peg_arena parser;
   parser.load(found.parser);
   if (!LosesRules(parser)) return found;

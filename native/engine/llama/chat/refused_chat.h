@@ -18,9 +18,9 @@ namespace svc {
 
 // Returns the chat with neighbours of one role joined by a blank line, and system messages after
 // the beginning as texts of the user, marked as src/protocol/anthropic/messages.ts marks them.
-// Tool results and messages with tool calls stay as they are. Absent if that is the chat itself;
-// so there is no stricter form of what was returned. Pictures and sounds are marks in the contents
-// by then (media_marks.h): `media` is empty.
+// Tool results and messages with tool calls stay as they are. Absent if nothing changes; a strict
+// form has no stricter one. REQUIRES: marks in the contents have replaced pictures and sounds
+// (media_marks.h), so `media` is empty.
 std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage>& messages);
 
 // The error's message for a refused chat: the template's reason and what to do. `error`: what()

@@ -14,7 +14,8 @@ class UnreadText {
   // REQUIRES: the format has a parser.
   explicit UnreadText(const AnswerFormat& format);
 
-  // Adds text. Returns what is certain to be content; at the last text, all that is left.
+  // Adds text and returns the next part of the content. The end of the text is kept while it may
+  // begin a control token; nothing is kept at the last text.
   std::string Read(const std::string& text, bool last);
 
  private:

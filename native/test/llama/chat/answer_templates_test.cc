@@ -360,7 +360,7 @@ TEST(TheContentBehindAnUnknownHeaderIsRead) {
   }
 }
 
-// Every format: a reasoning, then what is neither content nor a call, is read to the end.
+// In every format all of the text is read if something unknown follows the reasoning.
 TEST(WhatFollowsAReasoningIsNeverLost) {
   for (const Template& each : Templates()) {
     common_chat_templates_inputs question = Question(COMMON_CHAT_TOOL_CHOICE_AUTO);

@@ -1,5 +1,5 @@
-// Every chat template of llama.cpp's tree: tools and arguments whose names llama.cpp takes for the
-// same, or for those of its own rules, are called as what they are.
+// With every chat template of llama.cpp's tree, tools and arguments keep their names in calls, also
+// those to which llama.cpp gives one rule, or a rule of its own.
 #include "engine/llama/chat/distinct_rules.h"
 
 #include <exception>
@@ -14,8 +14,8 @@
 namespace svc {
 namespace {
 
-// Each is the same as another one once '-' stands for what is no Latin letter, or the name of a
-// rule of llama.cpp ("tool-call") or of another tool's argument.
+// llama.cpp gives several of these one rule ("tool-get-weather"), or a rule that it has already
+// ("tool-call").
 const std::vector<std::string> kNames = {"get_weather", "get-weather", "天气",     "时间",
                                          "call",        "calls",       "call-root"};
 const std::vector<std::string> kArguments = {"城市", "日期"};

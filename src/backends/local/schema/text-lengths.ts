@@ -64,11 +64,11 @@ class LengthReader {
     return [Number(least), most === '' ? Infinity : Number(most)];
   }
 
-  /** Skips what is before `end`, and that. Returns the number of characters that it stands for. */
+  /** Skips a literal or a class with its `end`. Returns how many characters are written in it. */
   #until(end: string): number {
     let count = 0;
     for (; this.#at < this.#characters.length && !this.#take(end); count++) {
-      // Of the escapes, only \x has characters after it here.
+      // An escape is a backslash and one character; \x has two digits after it.
       if (this.#take('\\') && this.#characters[this.#at] === 'x') this.#at += 2;
       this.#at += 1;
     }
