@@ -1,5 +1,5 @@
 /** A real browser, Debian's chromium, with the console of a real daemon. */
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { assertExit } from '../support/exit.ts';
@@ -56,7 +56,7 @@ export async function openConsole({ models = {}, config, env = {}, prepare }: Co
   if (config !== undefined) configure(home, config);
   await prepare?.(home);
   const daemon = await spawnDaemon(home, { env }).settled();
-  const browser = await launch();
+  const browser = await launch(home);
   const { http } = await daemon.client.status();
   const problems: string[] = [];
   const url = `http://${String(http)}`;
@@ -82,11 +82,18 @@ export async function openConsole({ models = {}, config, env = {}, prepare }: Co
   };
 }
 
-export async function launch(): Promise<Browser> {
+/** Processes of the browser that outlive it now and then leave temporary files behind: they are in the home, too. */
+export async function launch({ dir }: Home): Promise<Browser> {
   const executablePath = browserPath();
   if (executablePath === undefined) throw new Error('chromium is not installed');
-  // Chromium's own sandbox refuses to run as root, as which containers run.
-  return await chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] });
+  const temporary = join(dir, 'browser');
+  mkdirSync(temporary);
+  return await chromium.launch({
+    executablePath,
+    env: { ...process.env, TMPDIR: temporary },
+    // Chromium's own sandbox refuses to run as root, as which containers run.
+    args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
+  });
 }
 
 /** Requests that fail are part of the tests; the browser reports each as an error of its own. */

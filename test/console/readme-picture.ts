@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { marked } from 'marked';
 import type { Page } from 'playwright-core';
 import { root } from '../architecture/source-files.ts';
+import { makeHome } from '../support/home.ts';
 import { launch } from './browser.ts';
 
 const FILE = join(root, 'docs', 'images', 'readme.png');
@@ -32,7 +33,8 @@ th, td { padding: 6px 13px; border: 1px solid #d1d9e0; }
 tr:nth-child(2n) td { background: #f6f8fa; }
 `;
 
-const browser = await launch();
+const home = await makeHome();
+const browser = await launch(home);
 try {
   const page = await browser.newPage({ viewport: { width: WIDTH, height: 800 }, reducedMotion: 'reduce' });
   await page.route('**/*', async (route) => {
@@ -50,6 +52,7 @@ try {
   process.stdout.write(`README.md, ${(picture.length / 1000).toFixed(0)} kB\n`);
 } finally {
   await browser.close();
+  await home.remove();
 }
 
 async function documentOf(path: string): Promise<string> {
