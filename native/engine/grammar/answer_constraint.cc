@@ -7,6 +7,9 @@ namespace svc {
 AnswerConstraint::AnswerConstraint(AnswerConstraintParts parts) : parts_(std::move(parts)) {}
 
 void AnswerConstraint::Begin() {
+  if (!parts_.continued.empty() && parts_.grammar->AllowsText(parts_.continued)) {
+    parts_.grammar_prefix = std::move(parts_.continued);
+  }
   const bool waits =
       parts_.trigger.has_value() || (parts_.thinking != nullptr && parts_.thinking->is_open());
   if (!waits || !parts_.grammar_prefix.empty()) Start(parts_.grammar_prefix);

@@ -37,15 +37,17 @@ struct AnswerConstraintParts {
   std::unique_ptr<GrammarConstraint> then;
   // In place of `grammar` if the answer begins with a reasoning. Null: `grammar`.
   std::unique_ptr<GrammarConstraint> after_reasoning;
-  std::string grammar_prefix;             // text before the answer that the grammar describes, too
+  std::string grammar_prefix;  // text before the answer that the grammar describes, too
+  std::string continued;       // the same if the grammar allows it; otherwise it begins behind it
   std::optional<GrammarTrigger> trigger;  // absent: the grammar waits for none
-  std::unique_ptr<Thinking> thinking;     // null: the model does not think, or it need not be known
-  std::map<Token, std::string> spelled;   // control tokens of the format, and others like them
+  std::unique_ptr<Thinking> thinking;    // null: the model does not think, or it need not be known
+  std::map<Token, std::string> spelled;  // control tokens of the format, and others like them
   // Returns the bytes of another token. May be null without trigger and reasoning.
   std::function<std::string(Token)> piece;
 };
 
-// Owner: one generation's sampler.
+// Owner: one generation's sampler. Made on any thread, then used by the runner's, since generations
+// share what the grammars compute.
 class AnswerConstraint {
  public:
   explicit AnswerConstraint(AnswerConstraintParts parts);

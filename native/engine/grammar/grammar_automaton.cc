@@ -1,6 +1,7 @@
 #include "engine/grammar/grammar_automaton.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace svc {
@@ -29,7 +30,13 @@ std::shared_ptr<GrammarAutomaton> GrammarAutomaton::Fresh(State* state) const {
   return fresh;
 }
 
+bool GrammarAutomaton::IsOnItsThread() {
+  if (thread_ == std::thread::id()) thread_ = std::this_thread::get_id();
+  return thread_ == std::this_thread::get_id();
+}
+
 GrammarAutomaton::State GrammarAutomaton::Compute(State state, std::uint8_t byte) {
+  assert(IsOnItsThread());
   std::vector<Stack> stacks;
   for (const Stack stack : *states_[state]) {
     if (stack == kEmpty) continue;

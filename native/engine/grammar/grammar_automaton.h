@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -19,7 +20,8 @@
 
 namespace svc {
 
-// Owner: shared by the generations that use it. Thread: one at a time (the runner's).
+// Owner: shared by the generations that use it. Thread: any for its construction, then one (the
+// runner's), which sanitizer builds check.
 class GrammarAutomaton {
  public:
   using State = std::uint32_t;
@@ -73,6 +75,7 @@ class GrammarAutomaton {
   };
   static constexpr State kUnknown = UINT32_MAX;
 
+  bool IsOnItsThread();
   State Compute(State state, std::uint8_t byte);
   Stack Push(Grammar::Node node, Stack below);
   // Follows all edges that read nothing, from all stacks. False: more than kMaxWork.
@@ -92,6 +95,7 @@ class GrammarAutomaton {
   std::uint32_t closing_ = 0;
   std::size_t bytes_ = 0;
   State start_ = kDead;
+  std::thread::id thread_;  // that reads bytes; none yet
 };
 
 }  // namespace svc

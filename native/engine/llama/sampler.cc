@@ -402,14 +402,14 @@ std::shared_ptr<const VocabularyIndex> IndexVocabulary(
 
 GrammarConstraint::Tokenizer TokenizerWithin(const LlamaModel& model, bool parse_special) {
   return [&model, parse_special](const std::string& text) -> std::vector<Token> {
-    const auto begins_with = [&](Token token) {
-      return text.starts_with(model.Piece(token, parse_special));
-    };
     Result<std::vector<Token>> tokens = model.Tokenize(text, false, parse_special);
     if (!tokens.ok() || tokens.value().empty()) return {};
-    if (begins_with(tokens.value().front())) return std::move(tokens.value());
-    // Tokenize after a line break, which no token merges with what follows: then no space is put
-    // before the text.
+    std::size_t spelled = 0;
+    for (const Token token : tokens.value()) spelled += model.Piece(token, parse_special).size();
+    const bool begins = text.starts_with(model.Piece(tokens.value().front(), parse_special));
+    if (begins && spelled <= text.size()) return std::move(tokens.value());
+    // The vocabulary puts a space before a text, even before one that begins with a space. Not
+    // after a line break, which no token merges with what follows.
     tokens = model.Tokenize("\n" + text, false, parse_special);
     if (!tokens.ok()) return {};
     const auto end = tokens.value().end();

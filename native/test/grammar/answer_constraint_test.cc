@@ -42,6 +42,7 @@ struct Setting {
   std::optional<std::uint32_t> budget = std::nullopt;
   std::string then = "";
   std::string after_reasoning = "";
+  std::string continued = "";
 };
 
 std::unique_ptr<GrammarConstraint> Follow(const std::string& gbnf) {
@@ -60,9 +61,10 @@ AnswerConstraint Make(const Setting& setting) {
   if (setting.trigger) {
     parts.trigger.emplace(GrammarTrigger::Words{.words = {*setting.trigger}});
   }
+  ThinkingTags tags{.start = "<think>", .ends = {"</think>"}};
+  parts.continued = setting.continued;
   parts.thinking =
-      std::make_unique<Thinking>(ThinkingTags{.start = "<think>", .ends = {"</think>"}},
-                                 setting.is_open, setting.budget, Letters);
+      std::make_unique<Thinking>(std::move(tags), setting.is_open, setting.budget, Letters);
   parts.spelled = {{kControl, "<think>"}};
   parts.piece = [](Token token) { return Pieces()[token]; };
   AnswerConstraint constraint(std::move(parts));
@@ -203,6 +205,16 @@ TEST(TheBudgetEndsTheReasoningAndTheFormatFollows) {
   EXPECT_EQ(Refused(constraint, {"no"}), "no");
   EXPECT_EQ(Refused(constraint, {"yes"}), "");
   EXPECT(constraint.ended());
+}
+
+TEST(AContinuedTextBelongsToTheGrammarIfItAllowsIt) {
+  for (const char* continued : {"ye", "well: "}) {
+    AnswerConstraint constraint =
+        Make({.grammar = "root ::= \"yes\"", .is_open = false, .continued = continued});
+    const bool belongs = std::string(continued) == "ye";
+    EXPECT_EQ(Refused(constraint, {belongs ? "s" : "yes"}), "");
+    EXPECT(constraint.ended());
+  }
 }
 
 }  // namespace

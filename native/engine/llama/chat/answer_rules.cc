@@ -39,8 +39,8 @@ Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> f
     parts.trigger.emplace(*answer.trigger);
   } else if (grammar.empty()) {
     parts.grammar_prefix = answer.generation_prompt;
-  } else if (parts.grammar->AllowsText(answer.continued)) {
-    parts.grammar_prefix = answer.continued;
+  } else {
+    parts.continued = answer.continued;
   }
   if (parts.grammar != nullptr || budget) parts.thinking = Follow(answer, budget);
   if (parts.grammar != nullptr || parts.thinking != nullptr) {

@@ -3,7 +3,9 @@
 #include "engine/llama/chat/answer_rules.h"
 
 #include <algorithm>
+#include <atomic>
 #include <random>
+#include <thread>
 
 #include "answer_test.h"
 #include "edited_model.h"
@@ -209,6 +211,52 @@ TEST(AFormatGoesOnWhereTheContinuedMessageEnds) {
   }
   std::printf("%zu chats\n", continued);
   EXPECT(continued >= 100);
+}
+
+// Some vocabularies put a space before every text.
+TEST(ATextIsTokenizedAsInsideALongerOne) {
+  for (const char* name : {"llama-spm", "phi-3", "qwen2", "gpt-2"}) {
+    const auto model = test::LoadVocabulary(std::string(SVC_LLAMA_SOURCE_DIR) +
+                                            "/models/ggml-vocab-" + name + ".gguf");
+    REQUIRE(model != nullptr);
+    for (const std::string text : {"a", " a", " {", "  {\"a\"", "\n a", "{"}) {
+      std::string spelled;
+      for (const Token token : TokenizerWithin (*model)(text)) {
+        spelled += model->Piece(token, /*special=*/false);
+      }
+      if (spelled != text) test::Fail(name, 0, "\"" + text + "\" becomes \"" + spelled + "\"");
+    }
+  }
+}
+
+// Requests are prepared on other threads than the one that follows their grammars, and equal
+// grammars share one automaton. The thread sanitizer sees a thread that should not touch it.
+TEST(RulesAreMadeWhileTheirGrammarIsFollowed) {
+  constexpr const char* kNested = R"(root ::= "[" root* "]")";
+  const auto model = test::LoadTinyModel(test::TinyModels()[1]);
+  REQUIRE(model != nullptr);
+  AnswerRulesMaker maker(*model);
+  const auto make = [&](std::size_t depth) {
+    auto format = std::make_shared<AnswerFormat>();
+    format->continued = std::string(depth, '[');
+    auto rules = maker.Make(format, kNested, std::nullopt);
+    EXPECT(rules.ok());
+    return std::move(rules.value().constraint);
+  };
+  const std::vector<Token> open = TokenizerWithin(*model)("[");
+  REQUIRE(open.size() == 1);
+  auto followed = make(0);
+  followed->Begin();
+  std::atomic<bool> is_done = false;
+  std::vector<std::thread> makers;
+  for (std::size_t i = 0; i < 2; ++i) {
+    makers.emplace_back([&, i] {
+      for (std::size_t depth = 1; !is_done; ++depth) (void)make(depth % 4096 + i);
+    });
+  }
+  for (int depth = 0; depth < 3000; ++depth) EXPECT(followed->Accept(open[0]));
+  is_done = true;
+  for (std::thread& each : makers) each.join();
 }
 
 // The vocabulary of Llama 3, with gpt-oss' tokens in place of unused ones.
