@@ -111,6 +111,7 @@ class LlamaTextEngine final : public TextEngine {
     submission.scope.salt = adapters_.Salt(key_, submission.scope.salt, submission.adapters);
     submission.stop = std::move(request.stop);
     submission.repetition_guard = request.repetition_guard;
+    request.chat.has_output_format = !request.grammar.empty();
     std::shared_ptr<const AnswerFormat> format;  // null: a raw prompt
     const Status read = request.messages.empty() ? ReadText(request, &submission)
                                                  : ReadChat(request, &submission, &format);

@@ -108,6 +108,49 @@ test('a model may answer instead, and one without a form for calls refuses tools
   assert.is(quiet.choices[0]?.finish_reason, 'length');
 });
 
+test('beside an output format a model answers in it or calls a tool, as it wants', async () => {
+  const format = {
+    type: 'json_schema' as const,
+    json_schema: {
+      name: 'report',
+      strict: true,
+      schema: {
+        type: 'object',
+        properties: { rain: { type: 'boolean' } },
+        required: ['rain'],
+        additionalProperties: false,
+      },
+    },
+  };
+  const asked = async (beginning: string, more: object = {}): Promise<OpenAI.ChatCompletionMessage> => {
+    const body = { model: 'caller', content: beginning, parse_special: true };
+    const { tokens } = await client.post<{ tokens: number[] }>(new URL('/tokenize', client.baseURL).href, { body });
+    const answer = await client.chat.completions.parse({
+      ...ASK,
+      tools: [tool('forecast', { strict: true })],
+      parallel_tool_calls: false,
+      response_format: format,
+      logit_bias: { [String(tokens[0])]: 100 },
+      ...seeded(1),
+      ...more,
+    });
+    assert.ok(answer.choices[0] !== undefined);
+    return answer.choices[0].message;
+  };
+  const text = await asked('{');
+  assert.equal(Object.keys(JSON.parse(text.content ?? '') as object), ['rain']);
+  assert.is((text.tool_calls ?? []).length, 0);
+  const calling = await asked('<tool_call>');
+  assert.ok(!calling.content, calling.content ?? '');
+  const [call] = calling.tool_calls ?? [];
+  assert.ok(call?.type === 'function' && isValid(call.function.arguments), JSON.stringify(calling));
+  // A call that must happen leaves no place for a content.
+  const forced = await asked('{', { tool_choice: 'required' });
+  assert.is(forced.tool_calls?.length, 1);
+  const uncalled = await asked('<tool_call>', { tool_choice: 'none' });
+  assert.equal(Object.keys(JSON.parse(uncalled.content ?? '') as object), ['rain']);
+});
+
 test('what cannot be enforced, or is no call, is refused by name', async () => {
   const paramOf = async (given: object): Promise<string> => {
     const { status, param } = await failure(

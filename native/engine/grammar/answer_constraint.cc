@@ -41,6 +41,9 @@ std::optional<GrammarTrigger::Match> AnswerConstraint::Begins(const std::string&
   if (!end) return std::nullopt;
   // The end tag may be a trigger: some models go from their reasoning to a call.
   if (parts_.trigger) return parts_.trigger->Find(end->text);
+  if (parts_.call_marks) {
+    if (auto call = parts_.call_marks->Find(end->text)) return call;
+  }
   return GrammarTrigger::Match{.text = end->text.substr(end->length)};
 }
 

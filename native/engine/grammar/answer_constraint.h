@@ -1,7 +1,8 @@
 // What may follow in an answer: its grammar, from the place where it begins, and the limit of its
 // reasoning.
 //
-//   the grammar begins   at once                      an output format, or a call that must happen
+//   the grammar begins   at once                      an output format, or a call that must happen,
+//                                                     or either
 //                        after the reasoning          the same, if the model thinks first
 //                        at a trigger                 tool calls that the model may make
 //
@@ -40,6 +41,9 @@ struct AnswerConstraintParts {
   std::string grammar_prefix;  // text before the answer that the grammar describes, too
   std::string continued;       // the same if the grammar allows it; otherwise it begins behind it
   std::optional<GrammarTrigger> trigger;  // absent: the grammar waits for none
+  // Absent or, without a trigger, marks with which a call may end the reasoning: the grammar reads
+  // them, too.
+  std::optional<GrammarTrigger> call_marks;
   std::unique_ptr<Thinking> thinking;    // null: the model does not think, or it need not be known
   std::map<Token, std::string> spelled;  // control tokens of the format, and others like them
   // Returns the bytes of another token. May be null without trigger and reasoning.

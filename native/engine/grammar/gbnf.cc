@@ -367,6 +367,27 @@ std::string Utf8Of(std::uint32_t code_point) {
   return text;
 }
 
+std::string WithPrefix(std::string_view gbnf, std::string_view prefix) {
+  std::string prefixed;
+  char opened = '\0';  // the character with which a text, class, count or comment has begun
+  for (std::size_t at = 0; at < gbnf.size(); ++at) {
+    const char c = gbnf[at];
+    const bool is_name = opened == '\0' && IsNameCharacter(c);
+    if (is_name && (at == 0 || !IsNameCharacter(gbnf[at - 1]))) prefixed += prefix;
+    prefixed += c;
+    if (opened == '\0') {
+      if (std::string_view("\"[{#").find(c) != std::string_view::npos) opened = c;
+    } else if (opened == '#') {
+      if (c == '\r' || c == '\n') opened = '\0';
+    } else if (c == '\\' && opened != '{') {
+      if (++at < gbnf.size()) prefixed += gbnf[at];
+    } else if (c == (opened == '[' ? ']' : opened == '{' ? '}' : '"')) {
+      opened = '\0';
+    }
+  }
+  return prefixed;
+}
+
 Result<Gbnf> ParseGbnf(std::string_view text) { return Parser(text).Parse(); }
 
 }  // namespace svc

@@ -49,6 +49,10 @@ inline constexpr std::uint32_t kMaxRepetitions = 100'000;
 // only rule names.
 Result<Gbnf> ParseGbnf(std::string_view text);
 
+// Returns the grammar with `prefix` before the names of its rules, so that it can stand in one text
+// with another. REQUIRES: ParseGbnf takes it.
+std::string WithPrefix(std::string_view gbnf, std::string_view prefix);
+
 // Returns the UTF-8 of a code point of at most 10FFFF.
 std::string Utf8Of(std::uint32_t code_point);
 

@@ -135,6 +135,8 @@ struct ChatOptions {
   std::vector<std::pair<std::string, std::string>> template_variables;
   // True: the last message, which is the assistant's, is continued.
   bool continue_last = false;
+  // True: the request has an output format. Set by the engine.
+  bool has_output_format = false;
 
   static constexpr auto Fields() {
     using Self = ChatOptions;

@@ -42,6 +42,7 @@ struct Setting {
   std::optional<std::uint32_t> budget = std::nullopt;
   std::string then = "";
   std::string after_reasoning = "";
+  std::optional<std::string> call_mark = std::nullopt;
   std::string continued = "";
 };
 
@@ -62,6 +63,10 @@ AnswerConstraint Make(const Setting& setting) {
     parts.trigger.emplace(GrammarTrigger::Words{.words = {*setting.trigger}});
   }
   ThinkingTags tags{.start = "<think>", .ends = {"</think>"}};
+  if (setting.call_mark) {
+    parts.call_marks.emplace(GrammarTrigger::Words{.words = {*setting.call_mark}});
+    tags.ends.push_back(*setting.call_mark);
+  }
   parts.continued = setting.continued;
   parts.thinking =
       std::make_unique<Thinking>(std::move(tags), setting.is_open, setting.budget, Letters);
@@ -205,6 +210,19 @@ TEST(TheBudgetEndsTheReasoningAndTheFormatFollows) {
   EXPECT_EQ(Refused(constraint, {"no"}), "no");
   EXPECT_EQ(Refused(constraint, {"yes"}), "");
   EXPECT(constraint.ended());
+}
+
+TEST(TheMarkOfACallThatEndsTheReasoningBelongsToTheGrammar) {
+  const Setting either{.grammar = "root ::= \"yes\" | \"<call>no\"", .call_mark = "<call>"};
+  for (const char* text : {"Hm</think>yes", "Hm<call>no", "Hm</think><call>no"}) {
+    AnswerConstraint constraint = Make(either);
+    std::vector<std::string> letters;
+    for (const char* c = text; *c != '\0'; ++c) letters.emplace_back(1, *c);
+    EXPECT_EQ(Refused(constraint, letters), "");
+    EXPECT(constraint.ended());
+  }
+  AnswerConstraint constraint = Make(either);
+  EXPECT_EQ(Refused(constraint, {"H", "<", "c", "a", "l", "l", ">", "yes"}), "yes");
 }
 
 TEST(AContinuedTextBelongsToTheGrammarIfItAllowsIt) {

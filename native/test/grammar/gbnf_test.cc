@@ -237,6 +237,17 @@ TEST(WhatIsAtALimitIsParsedAndOneMoreIsNot) {
             "the grammar is longer than " + std::to_string(kMaxGrammarBytes) + " bytes");
 }
 
+// Names in texts, classes, counts and comments are none.
+TEST(APrefixStandsBeforeTheNamesOfRulesOnly) {
+  EXPECT_EQ(
+      WithPrefix("root ::= \"a \\\"b\" [c\\]d] e-2{3,4} # f\n\ne-2 ::= (root|\"g\")?\n", "p-"),
+      "p-root ::= \"a \\\"b\" [c\\]d] p-e-2{3,4} # f\n\np-e-2 ::= (p-root|\"g\")?\n");
+  const std::string whole =
+      "root ::= \"x\\\\\" [\"\\-#] a1 | .b{2} # \"\nb ::= [^a]+ # [\r\n\na1::=b\"é\"(root)*";
+  EXPECT_EQ(Parsed("root ::= p-root\n" + WithPrefix(whole, "p-")),
+            "[#1] " + Parsed("start ::= root\n" + whole).substr(5));
+}
+
 // No text makes the parser read behind its end; a sanitizer would notice it.
 TEST(EveryBeginningOfAGrammarIsParsedOrRefused) {
   const std::string whole =

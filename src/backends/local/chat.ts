@@ -21,8 +21,6 @@ export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages'
   if (choice === 'required' && tools.length === 0) throw invalid('tool_choice', 'requires tools');
   checkNames(tools);
   const mayCall = choice !== 'none' && tools.length > 0;
-  if (mayCall && request.format !== undefined)
-    throw invalid('format', 'cannot be combined with tools that may be called: use tool_choice "none"');
 
   const last = messages.at(-1);
   const isContinued = last?.role === 'assistant' && (last.tool_calls ?? []).length === 0;

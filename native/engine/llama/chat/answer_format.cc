@@ -46,6 +46,11 @@ void AddEndsOfReasoning(const common_peg_arena& parser, std::vector<std::string>
   });
 }
 
+// True if the prompt ends with the mark of a call: the answer begins with a call's name or "all".
+bool BeginsCall(const common_chat_params& found) {
+  return GrammarTrigger(WordsOf(found.grammar_triggers)).Find(found.generation_prompt).has_value();
+}
+
 }  // namespace
 
 bool OpensThinking(const AnswerFormat& format) {
@@ -88,14 +93,35 @@ Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_p
   if (may_call && !found.grammar.empty()) {
     AddEndsOfReasoning(format->parser->parser, &format->thinking_ends);
     if (found.grammar_lazy) format->trigger = WordsOf(found.grammar_triggers);
-    // If the prompt ends with the mark of a call, the answer begins with a call's name or "all".
-    if (format->trigger && GrammarTrigger(*format->trigger).Find(found.generation_prompt)) {
-      format->trigger.reset();
-    }
+    if (BeginsCall(found)) format->trigger.reset();
     Result<std::string> grammar = CallGrammar(found, options, /*is_whole=*/!format->trigger);
     if (!grammar.ok()) return grammar.status();
     format->grammar = std::move(grammar.value());
   }
+  return std::shared_ptr<const AnswerFormat>(std::move(format));
+}
+
+Result<std::shared_ptr<const AnswerFormat>> MakeFormatWithCalls(const common_chat_params& found,
+                                                                const common_chat_params& called,
+                                                                const ChatOptions& options) {
+  if (BeginsCall(found)) {
+    return Status(StatusCode::kInvalidRequest,
+                  "this model begins its tool calls and its contents with the same text, so an "
+                  "output format cannot be combined with tools that may be called",
+                  "format");
+  }
+  ChatOptions as_text = options;
+  as_text.tool_choice = ToolChoice::kNone;
+  Result<std::shared_ptr<const AnswerFormat>> text = MakeAnswerFormat(found, as_text);
+  if (!text.ok()) return text.status();
+  auto format = std::make_shared<AnswerFormat>(*text.value());
+  AddEndsOfReasoning(format->parser->parser, &format->thinking_ends);
+  format->call_marks = WordsOf(found.grammar_triggers);
+  ChatOptions as_calls = options;
+  as_calls.tool_choice = ToolChoice::kRequired;
+  Result<std::string> grammar = CallGrammar(called, as_calls, /*is_whole=*/false);
+  if (!grammar.ok()) return grammar.status();
+  format->calls_beside_format = std::move(grammar.value());
   return std::shared_ptr<const AnswerFormat>(std::move(format));
 }
 

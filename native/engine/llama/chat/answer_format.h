@@ -28,6 +28,11 @@ struct AnswerFormat {
   std::string grammar;
   // Where the grammar begins in the text. Absent: at the text's beginning.
   std::optional<GrammarTrigger::Words> trigger;
+  // For an answer with an output format: grammar as GBNF of the calls that may stand in place of a
+  // content, and the marks with which they begin (none: calls are bare JSON). `grammar` is then
+  // empty.
+  std::string calls_beside_format;
+  GrammarTrigger::Words call_marks;
   // End of the prompt that belongs to the assistant's turn.
   std::string generation_prompt;
   // Content of the message that the answer continues.
@@ -49,5 +54,12 @@ bool OpensThinking(const AnswerFormat& format);
 // libllama-common.
 Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_params& found,
                                                              const ChatOptions& options);
+
+// The same for an answer that is a text of the request's output format or, if the model rather
+// wants that, one or more calls. `called`: what the analysis finds for the same chat if a call must
+// happen. Further error: kInvalidRequest (param "format": calls and contents cannot be told apart).
+Result<std::shared_ptr<const AnswerFormat>> MakeFormatWithCalls(const common_chat_params& found,
+                                                                const common_chat_params& called,
+                                                                const ChatOptions& options);
 
 }  // namespace svc

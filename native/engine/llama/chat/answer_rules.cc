@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/grammar/gbnf.h"
 #include "engine/llama/chat/answer_stream.h"
 #include "engine/llama/chat/content_opening.h"
 #include "engine/llama/sampler.h"
@@ -13,6 +14,15 @@ namespace {
 
 std::string GrammarOf(const std::string& text) { return "root ::= " + gbnf_format_literal(text); }
 
+// `message`, and then either `opening` and a text of `content`, or a text of `calls`. All three
+// grammars are GBNF.
+std::string ContentOrCalls(const std::string& message, const std::string& opening,
+                           const std::string& content, const std::string& calls) {
+  return GrammarOf(message) + " (" + gbnf_format_literal(opening) +
+         " content-root | calls-root)\n" + WithPrefix(content, "content-") + "\n" +
+         WithPrefix(calls, "calls-");
+}
+
 }  // namespace
 
 Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> format,
@@ -20,26 +30,20 @@ Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> f
                                            std::optional<std::uint32_t> budget) {
   static const AnswerFormat kPlain;
   const AnswerFormat& answer = format != nullptr ? *format : kPlain;
-  if (!grammar.empty() && !answer.grammar.empty()) {
-    return Status(StatusCode::kInvalidRequest,
-                  "an output format cannot be combined with tools that may be called", "format");
-  }
   AnswerRules rules{.spelled = Spell(answer)};
   AnswerConstraintParts parts;
-  if (!grammar.empty() || !answer.grammar.empty()) {
-    Result<std::unique_ptr<GrammarConstraint>> made =
-        grammar.empty() ? Constrain(answer.grammar, rules.spelled) : Constrain(grammar, {});
+  if (!answer.grammar.empty()) {
+    // An answer that must be a call has no content that could follow the output format.
+    Result<std::unique_ptr<GrammarConstraint>> made = Constrain(answer.grammar, rules.spelled);
     if (!made.ok()) return made.status();
     parts.grammar = std::move(made.value());
-  }
-  if (!grammar.empty()) {
-    if (Status status = AddOpening(answer, rules.spelled, &parts); !status.ok()) return status;
-  }
-  if (grammar.empty() && answer.trigger) {
-    parts.trigger.emplace(*answer.trigger);
-  } else if (grammar.empty()) {
-    parts.grammar_prefix = answer.generation_prompt;
-  } else {
+    if (answer.trigger) parts.trigger.emplace(*answer.trigger);
+    if (!answer.trigger) parts.grammar_prefix = answer.generation_prompt;
+  } else if (!grammar.empty()) {
+    const Status status = answer.calls_beside_format.empty()
+                              ? AddFormat(answer, grammar, rules.spelled, &parts)
+                              : AddFormatOrCalls(answer, grammar, rules.spelled, &parts);
+    if (!status.ok()) return status;
     parts.continued = answer.continued;
   }
   if (parts.grammar != nullptr || budget) parts.thinking = Follow(answer, budget);
@@ -53,9 +57,12 @@ Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> f
 }
 
 // An output format begins behind the text that the answer's format writes before a content.
-Status AnswerRulesMaker::AddOpening(const AnswerFormat& format,
-                                    const std::map<Token, std::string>& spelled,
-                                    AnswerConstraintParts* parts) {
+Status AnswerRulesMaker::AddFormat(const AnswerFormat& format, const std::string& grammar,
+                                   const std::map<Token, std::string>& spelled,
+                                   AnswerConstraintParts* parts) {
+  Result<std::unique_ptr<GrammarConstraint>> content = Constrain(grammar, {});
+  if (!content.ok()) return content.status();
+  parts->grammar = std::move(content.value());
   const bool is_open = OpensThinking(format);
   const ContentOpening texts = OpeningOf(format);
   const std::string& first = is_open ? texts.after_reasoning : texts.at_once;
@@ -67,6 +74,30 @@ Status AnswerRulesMaker::AddOpening(const AnswerFormat& format,
   opening = Constrain(GrammarOf(texts.after_reasoning), spelled);
   if (!opening.ok()) return opening.status();
   parts->after_reasoning = std::move(opening.value());
+  return Status::Ok();
+}
+
+// One grammar follows both, because only later characters may tell which of them the model writes.
+Status AnswerRulesMaker::AddFormatOrCalls(const AnswerFormat& format, const std::string& grammar,
+                                          const std::map<Token, std::string>& spelled,
+                                          AnswerConstraintParts* parts) {
+  // By itself first: errors name the places in it.
+  if (const auto alone = grammars_.Get(grammar); !alone.ok()) return alone.status();
+  const ContentOpening texts = OpeningOf(format);
+  const std::string& calls = format.calls_beside_format;
+  const std::string& message = texts.message_after_reasoning;
+  const std::string behind =
+      ContentOrCalls(message, texts.after_reasoning.substr(message.size()), grammar, calls);
+  const std::string at_once =
+      OpensThinking(format) ? behind : ContentOrCalls("", texts.at_once, grammar, calls);
+  Result<std::unique_ptr<GrammarConstraint>> first = Constrain(at_once, spelled);
+  if (!first.ok()) return first.status();
+  parts->grammar = std::move(first.value());
+  parts->call_marks.emplace(format.call_marks);
+  if (format.thinking_ends.empty() || behind == at_once) return Status::Ok();
+  Result<std::unique_ptr<GrammarConstraint>> later = Constrain(behind, spelled);
+  if (!later.ok()) return later.status();
+  parts->after_reasoning = std::move(later.value());
   return Status::Ok();
 }
 

@@ -32,7 +32,8 @@ class AnswerRulesMaker {
   explicit AnswerRulesMaker(const LlamaModel& model) : model_(model) {}
 
   // `format`: of a chat; null for a raw prompt. `grammar`: the request's output format as GBNF;
-  // empty: none. It includes the text that the answer continues, if that text can begin it.
+  // empty: none. It includes the text that the answer continues, if that text can begin it. It says
+  // nothing about an answer that must be a call.
   // `budget`: most tokens of reasoning; absent: no limit. Errors: kInvalidRequest,
   // kBusy (grammars take too much memory).
   Result<AnswerRules> Make(std::shared_ptr<const AnswerFormat> format, const std::string& grammar,
@@ -47,8 +48,11 @@ class AnswerRulesMaker {
                                    std::optional<std::uint32_t> budget) const;
   Result<std::unique_ptr<GrammarConstraint>> Constrain(const std::string& grammar,
                                                        const std::map<Token, std::string>& spelled);
-  Status AddOpening(const AnswerFormat& format, const std::map<Token, std::string>& spelled,
-                    AnswerConstraintParts* parts);
+  Status AddFormat(const AnswerFormat& format, const std::string& grammar,
+                   const std::map<Token, std::string>& spelled, AnswerConstraintParts* parts);
+  Status AddFormatOrCalls(const AnswerFormat& format, const std::string& grammar,
+                          const std::map<Token, std::string>& spelled,
+                          AnswerConstraintParts* parts);
   std::shared_ptr<const VocabularyIndex> Vocabulary(const std::map<Token, std::string>& spelled);
 
   const LlamaModel& model_;

@@ -140,6 +140,24 @@ void AllowOneCall(common_peg_arena* parser) {
   }
 }
 
+// A grammar from the trigger on begins with any rule that has one. A rule within another one
+// describes a call without the tags around all calls, with which the text begins.
+void KeepOutermostTriggers(common_peg_arena* parser) {
+  std::set<CallPart> inner;
+  const auto trigger_of = [&](CallPart part) -> common_peg_rule_parser* {
+    auto* rule = std::get_if<common_peg_rule_parser>(&parser->get(part));
+    return rule != nullptr && rule->trigger ? rule : nullptr;
+  };
+  for (CallPart part = 0; part < parser->size(); ++part) {
+    if (trigger_of(part) == nullptr) continue;
+    VisitParts(*parser, part, [&](CallPart below) {
+      if (below != part && trigger_of(below) != nullptr) inner.insert(below);
+      return true;
+    });
+  }
+  for (const CallPart part : inner) trigger_of(part)->trigger = false;
+}
+
 }  // namespace
 
 Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptions& options,
@@ -166,6 +184,7 @@ Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptio
   }
   if (options.tool_choice == ToolChoice::kRequired) RemoveContent(&parser);
   RemoveSpaceAhead(&parser);
+  KeepOutermostTriggers(&parser);
   // llama.cpp's parser of the only format for which a lazy grammar is not enough (Functionary v3.2)
   // reads no mark between a content and a call, or between two calls.
   const bool is_single = is_whole && found.grammar_lazy;

@@ -77,6 +77,10 @@ std::string_view EnableThinking(const ChatOptions& options) {
   return "";
 }
 
+bool MayCall(const ChatOptions& options) {
+  return !options.tools.empty() && options.tool_choice == ToolChoice::kAuto;
+}
+
 bool Thinks(const ChatOptions& options) {
   return EnableThinking(options) != "false" && options.reasoning_effort != ReasoningEffort::kNone &&
          options.reasoning_budget_tokens.value_or(1) > 0;
@@ -382,7 +386,12 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage
       return ApplyTemplates(templates_.get(), any);
     };
     found = WithDistinctRules(std::move(found), inputs, apply);
-    Result<std::shared_ptr<const AnswerFormat>> format = MakeAnswerFormat(found, options);
+    const bool is_either = options.has_output_format && MayCall(options);
+    if (is_either) inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
+    Result<std::shared_ptr<const AnswerFormat>> format =
+        is_either
+            ? MakeFormatWithCalls(found, WithDistinctRules(apply(inputs), inputs, apply), options)
+            : MakeAnswerFormat(found, options);
     if (!format.ok()) return format.status();
     if (options.continue_last) {
       auto continued = std::make_shared<AnswerFormat>(*format.value());

@@ -51,6 +51,9 @@ ContentOpening OpeningOf(const AnswerFormat& format) {
   if (!format.thinking_ends.empty()) {
     opening.after_reasoning =
         behind((is_open ? "" : format.thinking_start) + "x" + format.thinking_ends.front());
+    const bool is_message = opening.after_reasoning.size() > literal.size() &&
+                            opening.after_reasoning == format.generation_prompt + literal;
+    if (is_message) opening.message_after_reasoning = format.generation_prompt;
   }
   return opening;
 }

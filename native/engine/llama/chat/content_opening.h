@@ -11,6 +11,8 @@ namespace svc {
 struct ContentOpening {
   std::string at_once;          // at the beginning of the answer
   std::string after_reasoning;  // behind the end of the reasoning
+  // The part of after_reasoning that begins any message: a call stands behind it, too.
+  std::string message_after_reasoning;
 };
 
 ContentOpening OpeningOf(const AnswerFormat& format);

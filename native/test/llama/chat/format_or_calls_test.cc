@@ -1,0 +1,179 @@
+// Every chat template of llama.cpp's tree that calls tools: an answer that has an output format and
+// may call tools is a text of that format or a call, in both cases also behind a reasoning.
+#include <algorithm>
+#include <set>
+
+#include "answer_test.h"
+#include "engine/llama/chat/answer_rules.h"
+#include "engine/llama/chat/chat_renderer.h"
+#include "engine/llama/chat/content_opening.h"
+#include "engine/llama/sampler.h"
+#include "grammar_walker.h"
+#include "models.h"
+#include "templates.h"
+#include "test.h"
+
+namespace svc {
+namespace {
+
+// Its rules have the names of those of calls.
+constexpr const char* kFormat = R"gbnf(# An object: root ::= "{"
+root ::= "{\"a\": " tool-call{1,3} [}root]
+tool-call ::= [0-9\]]
+)gbnf";
+constexpr const char* kText = R"({"a": 12})";
+
+ChatOptions Options(ReasoningEffort effort) {
+  ChatOptions options;
+  options.tools = {
+      {.name = "moon_phase_on",
+       .description = "Phase of the moon",
+       .parameters = R"({"type":"object","properties":{"day":{"type":"string"}},)"
+                     R"("required":["day"]})",
+       .grammar = "arguments-0-root ::= \"{\\\"day\\\": \\\"\" arguments-0-day \"\\\"}\"\n"
+                  "arguments-0-json ::= \"\\\"\" arguments-0-day \"\\\"\"\n"
+                  "arguments-0-day ::= \"q\" [0-9]{1,2}",
+       .tagged_grammar = "tagged-0-root ::= \"{day:<|\\\"|>q\" [0-9]{1,2} \"<|\\\"|>}\"",
+       .arguments = {{{.name = "day",
+                       .required = true,
+                       .json = "arguments-0-json",
+                       .text = "arguments-0-day"}}},
+       .strict = true}};
+  options.reasoning_effort = effort;
+  options.has_output_format = true;
+  return options;
+}
+
+// The text that the constraint refuses; empty: none.
+std::string Refused(const LlamaModel& model, AnswerConstraint& constraint,
+                    const std::string& text) {
+  for (const Token token : TokenizerWithin(model)(text)) {
+    if (!constraint.Accept(token)) return model.Piece(token, /*special=*/false);
+  }
+  return "";
+}
+
+// A format whose tags for reasoning are read only if an effort is asked for.
+constexpr const char* kReasoningIsOptional = "tencent-Hy3.jinja";
+
+// What a model may write before its content or call: nothing or, where it can, a reasoning.
+std::vector<std::string> Thoughts(const AnswerFormat& format, bool thinks) {
+  if (format.thinking_ends.empty()) return {""};
+  const std::string thought = "Hm" + format.thinking_ends.front();
+  if (OpensThinking(format)) return {thought};
+  if (!thinks) return {""};
+  return {"", format.thinking_start + thought};
+}
+
+// Checks the answers to one prompt.
+class Prompt {
+ public:
+  Prompt(const LlamaModel& model, std::string name, std::shared_ptr<const AnswerFormat> format)
+      : model_(model), maker_(model), name_(std::move(name)), format_(std::move(format)) {}
+
+  void ExpectContent(const std::string& thought) {
+    const ContentOpening texts = OpeningOf(*format_);
+    const std::string text =
+        thought + (thought.empty() ? texts.at_once : texts.after_reasoning) + kText;
+    const test::Answer answer = Read(text, /*is_ended=*/true);
+    if (answer.content != kText || !answer.calls.empty()) Fail(text, test::Show(answer));
+    test::ExpectTheSameWhereverItIsCut(name_.c_str(), 0, format_, text);
+  }
+
+  // A reasoning or a call may precede what is refused, no other text.
+  void ExpectNoOtherText(const std::string& thought) {
+    auto constraint = Begin();
+    const std::string refused =
+        Refused(model_, *constraint, thought + (thought.empty() ? "" : "\n") + "Well, {");
+    if (refused.empty()) Fail(thought, "may go on with any text");
+  }
+
+  void ExpectCalls(const std::string& thought, std::size_t count) {
+    const auto grammar = CompileGrammar(format_->calls_beside_format);
+    REQUIRE(grammar.ok());
+    test::Walker walker(*grammar.value()->automaton, {"q7"});
+    const std::string before =
+        thought + (thought.empty() ? "" : OpeningOf(*format_).message_after_reasoning);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string call = walker.Walk("");
+      if (!walker.is_complete()) continue;
+      const test::Answer answer = Read(before + call, /*is_ended=*/false);
+      if (answer.calls.empty() || !answer.content.empty()) Fail(call, test::Show(answer));
+      for (const ToolCall& made : answer.calls) {
+        const bool is_valid = made.arguments.find("\"q") != std::string::npos;
+        if (!is_valid) Fail(call, made.arguments);
+      }
+      ++calls;
+    }
+  }
+
+  std::size_t calls = 0;
+
+ private:
+  void Fail(const std::string& text, const std::string& why) {
+    test::Fail(name_.c_str(), 0, text + "\n  -> " + why);
+  }
+
+  std::unique_ptr<AnswerConstraint> Begin() {
+    auto rules = maker_.Make(format_, kFormat, std::nullopt);
+    if (!rules.ok()) Fail("rules", rules.status().message());
+    rules.value().constraint->Begin();
+    return std::move(rules.value().constraint);
+  }
+
+  // What is read of a text that the constraint allows and that may end there.
+  test::Answer Read(const std::string& text, bool is_ended) {
+    auto constraint = Begin();
+    const std::string refused = Refused(model_, *constraint, text);
+    if (!refused.empty()) Fail(text, "refuses " + refused);
+    const bool may_end = constraint->ended() || constraint->Allows(llama_vocab_eos(model_.vocab()));
+    if (is_ended ? !constraint->ended() : !may_end) Fail(text, "may not end");
+    return test::ReadPieces(format_, {text});
+  }
+
+  const LlamaModel& model_;
+  AnswerRulesMaker maker_;
+  const std::string name_;
+  const std::shared_ptr<const AnswerFormat> format_;
+};
+
+TEST(AnAnswerIsATextOfTheFormatOrACall) {
+  // Its vocabulary can write every character, with which tags are written here.
+  const auto model = test::LoadTinyModel(test::TinyModels()[1]);
+  REQUIRE(model != nullptr);
+  std::set<std::string> refusing;
+  std::size_t prompts = 0;
+  std::size_t calls = 0;
+  for (const test::Template& each : test::Templates()) {
+    const auto renderer = ChatRenderer::New(*model, each.source);
+    REQUIRE(renderer.ok());
+    if (!renderer.value()->calls_tools()) continue;
+    for (const bool thinks : {false, true}) {
+      const auto effort = thinks ? ReasoningEffort::kDefault : ReasoningEffort::kNone;
+      const auto made = renderer.value()->RenderTokens({{"user", "Which phase?"}}, Options(effort));
+      if (!made.ok()) {
+        refusing.insert(each.name);
+        EXPECT_EQ(made.status().param(), "format");
+        continue;
+      }
+      Prompt prompt(*model, each.name, made.value().format);
+      for (const std::string& thought :
+           Thoughts(*made.value().format, thinks && each.name != kReasoningIsOptional)) {
+        prompt.ExpectContent(thought);
+        prompt.ExpectNoOtherText(thought);
+        prompt.ExpectCalls(thought, test::kSanitized ? 2 : 10);
+      }
+      ++prompts;
+      calls += prompt.calls;
+    }
+  }
+  std::printf("%zu prompts, %zu calls\n", prompts, calls);
+  EXPECT(prompts >= 110 && calls >= prompts);
+  // Its prompt ends with the mark of a call.
+  EXPECT(refusing == std::set<std::string>{"meetkai-functionary-medium-v3.2.jinja"});
+}
+
+}  // namespace
+}  // namespace svc
+
+TEST_MAIN()
