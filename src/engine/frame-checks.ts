@@ -152,6 +152,7 @@ const output = object<EngineOutput>({
       usage: object<Usage>({
         input_tokens: figure,
         output_tokens: figure,
+        reasoning_tokens: optional(figure),
         cached_tokens: figure,
         truncated_tokens: optional(figure),
       }),

@@ -289,6 +289,8 @@ export interface Usage {
   readonly cached_tokens: number;
   /** Prompt tokens dropped because they did not fit; not counted in input_tokens. Only with `truncate`. */
   readonly truncated_tokens?: number;
+  /** Output tokens of the reasoning. Absent: there was none, or a provider does not count it. */
+  readonly reasoning_tokens?: number;
 }
 
 export interface Timings {

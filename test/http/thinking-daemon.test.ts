@@ -60,6 +60,18 @@ test('reasoning ends at its budget, and the answer follows, whole and streamed',
   }
 });
 
+test('the usage counts the tokens of the reasoning, in every API that has a place for them', async () => {
+  const chat = await client.chat.completions.create(ask({ reasoning_budget_tokens: 8 }));
+  const { completion_tokens, completion_tokens_details: details } = chat.usage ?? {};
+  // Tokens of the tag that ends it may count.
+  assert.ok([8, 9, 10].includes(details?.reasoning_tokens ?? 0), JSON.stringify(details));
+  assert.is(completion_tokens, 40);
+  const response = await client.responses.create({ model: 'thinker', input: 'How many?', max_output_tokens: 12 });
+  assert.is(response.usage?.output_tokens_details.reasoning_tokens, 12);
+  const plain = await client.chat.completions.create(ask({ model: 'plain' }));
+  assert.is(plain.usage?.completion_tokens_details, undefined);
+});
+
 test('without a budget, or with a higher effort, random weights never stop reasoning', async () => {
   for (const given of [{}, { reasoning_effort: 'low' }, { reasoning_effort: 'xhigh' }] as const) {
     const { reasoning, content } = await whole(given);

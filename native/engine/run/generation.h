@@ -127,9 +127,17 @@ class Generation : Submission {
     }
     if (reader != nullptr) {
       reader->Read(text, last, output);
+      CountReasoning(*output);
     } else {
       output->text = std::move(text);
     }
+  }
+  // Tokens whose text is held back are counted with the text that they become part of.
+  void CountReasoning(const GenerationOutput& output) {
+    const bool is_reasoning = !output.reasoning.empty();
+    if (!is_reasoning && output.text.empty() && output.tool_calls.empty()) return;
+    if (is_reasoning) reasoning_tokens += generated() - attributed;
+    attributed = generated();
   }
   // The last output; `text`: the rest of the text.
   GenerationOutput End(Clock::time_point now, FinishReason reason, std::string text) {
@@ -145,10 +153,12 @@ class Generation : Submission {
     if (const std::string* by = answer.stopped_by(); by != nullptr && !called) {
       output.stop_string = *by;
     }
-    output.usage = {.input_tokens = prompt_size,
-                    .output_tokens = generated(),
-                    .cached_tokens = cached_tokens,
-                    .truncated_tokens = truncated_tokens};
+    output.usage = {
+        .input_tokens = prompt_size,
+        .output_tokens = generated(),
+        .reasoning_tokens = reasoning_tokens > 0 ? std::optional(reasoning_tokens) : std::nullopt,
+        .cached_tokens = cached_tokens,
+        .truncated_tokens = truncated_tokens};
     output.repetition = guard.found();
     output.timings = timings;
     return output;
@@ -166,8 +176,10 @@ class Generation : Submission {
   SequenceId sequence = -1;    // negative: not in the cache
   PrefixCache::Pin pin;        // of the computed ones, those in cells of the prefix cache
   std::uint32_t cached_tokens = 0;
-  std::uint64_t last_step = 0;       // number of the last step it took part in
-  std::uint64_t last_text_step = 0;  // number of the last step that gave it text; 0: none did
+  std::uint32_t reasoning_tokens = 0;  // of the generated ones
+  std::uint32_t attributed = 0;        // of the generated ones, to reasoning or another part
+  std::uint64_t last_step = 0;         // number of the last step it took part in
+  std::uint64_t last_text_step = 0;    // number of the last step that gave it text; 0: none did
   bool paused = false;
   bool ended = false;     // its last output has been made
   bool fetching = false;  // waits for the disk tier to read its prefix

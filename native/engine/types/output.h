@@ -32,6 +32,8 @@ constexpr auto Names(FinishReason) {
 struct GenerationUsage {
   std::uint32_t input_tokens = 0;
   std::uint32_t output_tokens = 0;
+  // Of output_tokens, those of the reasoning. Tokens of its tags may count. Absent: none.
+  std::optional<std::uint32_t> reasoning_tokens;
   std::uint32_t cached_tokens = 0;  // from the prefix cache and sent by this share before
   // Tokens removed by truncation; not part of input_tokens. Absent: the request did not allow
   // truncation.
@@ -40,6 +42,7 @@ struct GenerationUsage {
   static constexpr auto Fields() {
     using Self = GenerationUsage;
     return std::make_tuple(SVC_FIELD(input_tokens), SVC_FIELD(output_tokens),
+                           SVC_FIELD(reasoning_tokens, .omit_absent = true),
                            SVC_FIELD(cached_tokens),
                            SVC_FIELD(truncated_tokens, .omit_absent = true));
   }

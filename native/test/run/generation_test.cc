@@ -114,6 +114,35 @@ TEST(LogprobsWaitForTheTextOfTheirTokens) {
                                        "|" + Say({5}) + "|"));
 }
 
+// What stands before "|" is reasoning. White space is held back.
+class PartedReader final : public AnswerReader {
+ public:
+  void Read(const std::string& text, bool /*last*/, GenerationOutput* output) override {
+    if (text == "|") is_content_ = true;
+    if (text == "|" || text == " ") return;
+    (is_content_ ? output->text : output->reasoning) += text;
+  }
+  bool has_called() const override { return false; }
+
+ private:
+  bool is_content_ = false;
+};
+
+TEST(TheTokensOfTheReasoningAreCounted) {
+  const auto reasoning_of = [](const std::vector<std::string>& pieces) {
+    Generation generation({.prompt = {1, 2}, .reader = std::make_unique<PartedReader>()});
+    for (const std::string& piece : pieces) {
+      generation.tokens.push_back(5);
+      GenerationOutput output;
+      generation.Write(piece, /*last=*/false, &output);
+    }
+    return generation.End(Clock::now(), FinishReason::kStop, "").usage.reasoning_tokens;
+  };
+  EXPECT(reasoning_of({"I", " ", "see", "|", " ", "Yes", "."}) == 3);
+  EXPECT(reasoning_of({"I", "see"}) == 2);
+  EXPECT(!reasoning_of({"|", "Yes"}));
+}
+
 }  // namespace
 }  // namespace svc
 

@@ -146,11 +146,13 @@ function toUsage(choices: readonly Collector[]): object | null {
   const [first] = all;
   if (first === undefined || all.length < choices.length) return null;
   const output = all.reduce((sum, { output_tokens }) => sum + output_tokens, 0);
+  const reasoning = all.reduce((sum, { reasoning_tokens = 0 }) => sum + reasoning_tokens, 0);
   return {
     prompt_tokens: first.input_tokens,
     completion_tokens: output,
     total_tokens: first.input_tokens + output,
     prompt_tokens_details: { cached_tokens: first.cached_tokens },
+    ...(reasoning === 0 ? {} : { completion_tokens_details: { reasoning_tokens: reasoning } }),
   };
 }
 

@@ -333,7 +333,12 @@ test('usage is not requested from a server that rejects the request for it', () 
 });
 
 feature('cached tokens', 'count as input', () => {
-  assert.equal(usageOf(answer(wire, CACHED)), { input_tokens: 2132, output_tokens: 12, cached_tokens: 2000 });
+  assert.equal(usageOf(answer(wire, CACHED)), {
+    input_tokens: 2132,
+    output_tokens: 12,
+    reasoning_tokens: 4,
+    cached_tokens: 2000,
+  });
 });
 
 feature('finish reasons', 'are mapped from the values of all servers that speak this API', () => {

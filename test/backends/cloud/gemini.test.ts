@@ -350,11 +350,21 @@ test('an unsupported parameter is rejected under the name that the caller used, 
 });
 
 feature('usage', 'counts reasoning as output; the last figures count', () => {
-  assert.equal(usageOf(answer(wire, HELLO)), { input_tokens: 4, output_tokens: 26, cached_tokens: 0 });
+  assert.equal(usageOf(answer(wire, HELLO)), {
+    input_tokens: 4,
+    output_tokens: 26,
+    cached_tokens: 0,
+    reasoning_tokens: 20,
+  });
 });
 
 feature('cached tokens', 'count as input', () => {
-  assert.equal(usageOf(answer(wire, CACHED)), { input_tokens: 2132, output_tokens: 12, cached_tokens: 2000 });
+  assert.equal(usageOf(answer(wire, CACHED)), {
+    input_tokens: 2132,
+    output_tokens: 12,
+    cached_tokens: 2000,
+    reasoning_tokens: 7,
+  });
 });
 
 feature('finish reasons', 'are mapped to ours', () => {

@@ -292,7 +292,12 @@ test('an unsupported parameter is rejected under the name that the caller used, 
 });
 
 feature('usage', 'counts reasoning as output', () => {
-  assert.equal(usageOf(answer(wire, HELLO)), { input_tokens: 25, output_tokens: 15, cached_tokens: 0 });
+  assert.equal(usageOf(answer(wire, HELLO)), {
+    input_tokens: 25,
+    output_tokens: 15,
+    reasoning_tokens: 8,
+    cached_tokens: 0,
+  });
 });
 
 test('missing usage figures are not a failure', () => {

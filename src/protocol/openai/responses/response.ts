@@ -80,13 +80,16 @@ function incompleteReason(finish: FinishEvent | null): string {
   return finish?.reason === 'content_filter' ? 'content_filter' : 'max_output_tokens';
 }
 
-/** The number of reasoning tokens is not known if there was reasoning: then it is left out. */
-function toUsage({ input_tokens, output_tokens, cached_tokens }: Usage, output: readonly OutputItem[]): object {
+/** If a provider does not count its reasoning, the number is left out. */
+function toUsage(usage: Usage, output: readonly OutputItem[]): object {
+  const { input_tokens, output_tokens, cached_tokens } = usage;
+  const isUncounted = usage.reasoning_tokens === undefined && output.some(({ type }) => type === 'reasoning');
+  const { reasoning_tokens = 0 } = usage;
   return {
     input_tokens,
     input_tokens_details: { cached_tokens },
     output_tokens,
-    ...(output.some(({ type }) => type === 'reasoning') ? {} : { output_tokens_details: { reasoning_tokens: 0 } }),
+    ...(isUncounted ? {} : { output_tokens_details: { reasoning_tokens } }),
     total_tokens: input_tokens + output_tokens,
   };
 }

@@ -20,6 +20,7 @@ const UsageSchema = v.object({
   prompt_tokens: v.number(),
   completion_tokens: v.nullish(v.number(), 0),
   prompt_tokens_details: v.nullish(v.object({ cached_tokens: figure })),
+  completion_tokens_details: v.fallback(v.nullish(v.object({ reasoning_tokens: figure })), null),
   /** DeepSeek's and Moonshot's names for cached prompt tokens. */
   prompt_cache_hit_tokens: figure,
   cached_tokens: figure,
@@ -202,9 +203,11 @@ function refuseErrors(data: string, { x_groq: groq }: Chunk): void {
 
 function toUsage(counted: v.InferOutput<typeof UsageSchema>): Usage {
   const { prompt_tokens_details: details, prompt_cache_hit_tokens: hit, cached_tokens: cached } = counted;
+  const reasoning = counted.completion_tokens_details?.reasoning_tokens ?? 0;
   return {
     input_tokens: counted.prompt_tokens,
     output_tokens: counted.completion_tokens,
+    ...(reasoning === 0 ? {} : { reasoning_tokens: reasoning }),
     cached_tokens: details?.cached_tokens ?? hit ?? cached ?? 0,
   };
 }

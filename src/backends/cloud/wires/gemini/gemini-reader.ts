@@ -132,6 +132,7 @@ function toUsage(counts: v.InferOutput<typeof UsageSchema>): Usage {
   return {
     input_tokens: counts.promptTokenCount + counts.toolUsePromptTokenCount,
     output_tokens: counts.candidatesTokenCount + counts.thoughtsTokenCount,
+    ...(counts.thoughtsTokenCount === 0 ? {} : { reasoning_tokens: counts.thoughtsTokenCount }),
     cached_tokens: counts.cachedContentTokenCount,
   };
 }

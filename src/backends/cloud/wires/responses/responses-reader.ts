@@ -16,6 +16,7 @@ const UsageSchema = v.object({
   input_tokens: v.number(),
   output_tokens: v.number(),
   input_tokens_details: maybe(v.object({ cached_tokens: index })),
+  output_tokens_details: maybe(v.object({ reasoning_tokens: index })),
 });
 const TokenSchema = v.object({ token: text, logprob: v.nullish(v.number(), -9999) });
 
@@ -144,9 +145,11 @@ function errorOf(body: unknown): WireError | null {
 }
 
 function toUsage(counted: v.InferOutput<typeof UsageSchema>): Usage {
+  const reasoning = counted.output_tokens_details?.reasoning_tokens ?? 0;
   return {
     input_tokens: counted.input_tokens,
     output_tokens: counted.output_tokens,
+    ...(reasoning === 0 ? {} : { reasoning_tokens: reasoning }),
     cached_tokens: counted.input_tokens_details?.cached_tokens ?? 0,
   };
 }
