@@ -37,7 +37,7 @@ export async function nativeTestsOf(kind) {
   const { folder } = NATIVE_TESTS[kind];
   await configure(`listing the engine's tests (${kind} sanitizer)`, folder, kind);
   const list = await run('tests', 'ctest', ['--test-dir', folder, '--show-only=json-v1']);
-  return JSON.parse(list.slice(list.indexOf('{'))).tests.map(({ name }) => name);
+  return JSON.parse(list).tests.map(({ name }) => name);
 }
 
 /** Builds one test with a sanitizer; returns the path of its program. */

@@ -8,8 +8,9 @@ export function readPart(text) {
   return { number, of };
 }
 
-/** Returns the third for a commit: deterministic per commit, and a few commits cover all three. */
+/** Returns the third for a commit: deterministic per commit, and a few commits cover all three. Throws without a hash. */
 export function thirdOf(commitHash) {
+  if (!/^[0-9a-f]{40}$/.test(commitHash)) throw new Error(`not the hash of a commit: ${commitHash}`);
   return { number: 1 + (Number.parseInt(commitHash.slice(0, 8), 16) % 3), of: 3 };
 }
 

@@ -17,35 +17,42 @@ export function say(text) {
 }
 
 /**
- * Runs `command` to its end and returns its output, both streams together.
- * Throws StepError, with the end of the output, if it cannot be started or does not exit with 0. `npm` is npm on each
- * platform.
+ * Runs `command` to its end and returns what it wrote to standard output: a warning on the other stream is no part of
+ * an answer. Throws StepError, with the end of both streams, if it cannot be started or does not exit with 0. `npm` is
+ * npm on each platform.
  */
 export async function run(title, command, args, { env = process.env, cwd = root } = {}) {
   const startedAt = performance.now();
+  const answer = [];
   const output = [];
   say(title);
   // On Windows npm and the programs that it installs are batch files. Only a shell starts those.
   const shell = process.platform === 'win32' && /^npm$|\.cmd$/.test(command);
-  const words = shell ? args.map((word) => (/\s/.test(word) ? `"${word}"` : word)) : args;
-  const child = spawn(command, words, { cwd, env, shell, stdio: ['ignore', 'pipe', 'pipe'] });
-  child.stdout.on('data', (chunk) => output.push(chunk));
+  const [program, ...words] = shell ? shellWords([command, ...args]) : [command, ...args];
+  const child = spawn(program, words, { cwd, env, shell, stdio: ['ignore', 'pipe', 'pipe'] });
+  child.stdout.on('data', (chunk) => {
+    answer.push(chunk);
+    output.push(chunk);
+  });
   child.stderr.on('data', (chunk) => output.push(chunk));
   const heartbeat = setInterval(() => say(`${title} … ${lastLine(output)}`), HEARTBEAT_MS);
   try {
     const { code, signal } = await ending(child);
-    const text = Buffer.concat(output).toString();
     if (code === 0) {
       say(`${title}: done in ${seconds(startedAt)} s`);
-      return text;
+      return Buffer.concat(answer).toString();
     }
     const how = signal === null ? `exit ${code}` : signal;
-    throw new StepError(
-      `${text.slice(-SHOWN_ON_FAILURE_BYTES)}\n${title}: failed (${how}): ${[command, ...args].join(' ')}`,
-    );
+    const text = Buffer.concat(output).toString().slice(-SHOWN_ON_FAILURE_BYTES);
+    throw new StepError(`${text}\n${title}: failed (${how}): ${[command, ...args].join(' ')}`);
   } finally {
     clearInterval(heartbeat);
   }
+}
+
+/** Words of a command line of Windows' shell, quoted where it would split them or take a character for its own. */
+export function shellWords(words) {
+  return words.map((word) => (/^[\w\-./\\:@=+]+$/.test(word) ? word : `"${word}"`));
 }
 
 /**
