@@ -12,7 +12,7 @@ import { bundleExecutable } from './bundle.js';
 import { compileSources, LICENCES } from './dist.js';
 import { copyInto, stagingFolder, writeJson } from './pack.js';
 import { lockedPackage } from './packages.js';
-import { nodeFromNpm } from './node-from-npm.js';
+import { NODES, nodeFromNpm } from './node-from-npm.js';
 import { buildNative, copyNotices, noticesOf, stageNative } from './platform-package.js';
 import { host, manifest, platforms } from './platforms.js';
 import { inRoot } from './root.js';
@@ -66,7 +66,7 @@ async function buildIfStale(plan) {
   const inputs = [
     ...['src', 'dist', 'proto', 'providers', 'models/catalogue.json', 'models/nano/nano.gguf', ...noticesOf(platform)],
     ...['bundle', 'executable', 'platform-package'].map((name) => `scripts/steps/${name}.js`),
-    ...['package.json', 'package-lock.json'],
+    ...['package.json', 'package-lock.json', NODES],
     ...native.inputs,
   ];
   const facts = [...native.facts, process.version, await lockedPackage('esbuild'), await lockedPackage('postject')];

@@ -17,7 +17,7 @@ test('a failed step shows both streams and the command', async () => {
   );
   assert.instance(error, StepError);
   for (const part of ['half\n', 'why\n', 'a program: failed (exit 3): ', process.execPath])
-    assert.ok(error.message.includes(part), error.message);
+    assert.ok(message.includes(part), message);
 });
 
 test('the words of a command line of Windows are quoted where its shell would split them', () => {

@@ -1,0 +1,2 @@
+export const NODES: string;
+export function nodeFromNpm(platform: string, version: string): Promise<string>;

@@ -1,0 +1,2 @@
+/** As npm-package.js. */
+export function npmPackage(name: string, version: string, integrity: string): Promise<string>;
