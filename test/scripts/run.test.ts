@@ -12,10 +12,10 @@ test('a warning is no part of the answer', async () => {
 });
 
 test('a failed step shows both streams and the command', async () => {
-  const error = await node(`console.log('half'); console.error('why'); process.exitCode = 3;`).catch(
-    (reason: unknown) => reason as Error,
-  );
+  const code = `console.log('half'); console.error('why'); process.exitCode = 3;`;
+  const error = await node(code).catch((reason: unknown) => reason);
   assert.instance(error, StepError);
+  const { message } = error as Error;
   for (const part of ['half\n', 'why\n', 'a program: failed (exit 3): ', process.execPath])
     assert.ok(message.includes(part), message);
 });
