@@ -32,11 +32,11 @@ export async function buildNativeTests(kind, names = null) {
   });
 }
 
-/** Returns the names of all tests with a sanitizer, which are those of their CMake targets too. */
+/** Returns the names of all tests that run with a sanitizer, which are those of their CMake targets too. */
 export async function nativeTestsOf(kind) {
-  const { folder } = NATIVE_TESTS[kind];
+  const { folder, ctest } = NATIVE_TESTS[kind];
   await configure(`listing the engine's tests (${kind} sanitizer)`, folder, kind);
-  const list = await run('tests', 'ctest', ['--test-dir', folder, '--show-only=json-v1']);
+  const list = await run('tests', 'ctest', ['--test-dir', folder, '--show-only=json-v1', ...ctest]);
   return JSON.parse(list).tests.map(({ name }) => name);
 }
 

@@ -1,10 +1,10 @@
 /** Selects what a run does: a part of a list, by its number or by the checked-out commit. */
-import { run } from './run.js';
+import { run, StepError } from './run.js';
 
-/** Parses `K/N`; throws if `text` has another form. */
+/** Parses `K/N`; throws StepError if `text` has another form. */
 export function readPart(text) {
   const [, number = 0, of = 0] = (/^(\d+)\/(\d+)$/.exec(text) ?? []).map(Number);
-  if (number < 1 || number > of) throw new Error(`--part takes K/N, 1 ≤ K ≤ N: ${text}`);
+  if (number < 1 || number > of) throw new StepError(`--part takes K/N, 1 ≤ K ≤ N: ${text}`);
   return { number, of };
 }
 

@@ -77,7 +77,12 @@ export async function platformsPage() {
     '|---|---|---|---|---|---|',
     ...rows,
     '',
-    ...ranElsewhere('Linux arm64 under qemu', 'qemu', 'Part of `.ci/run`.', tested['linux-arm64']),
+    ...ranElsewhere(
+      'Linux arm64 under qemu',
+      'qemu',
+      'Part of `.ci/run` at one commit of four.',
+      tested['linux-arm64'],
+    ),
     ...ranElsewhere('Windows x64 under Wine', 'wine', NOT_IN_CI, tested['win32-x64']),
     ...compiledForMac(tested['darwin-arm64'] ?? {}),
     ...versionsOfNode(tested['linux-x64']?.nodes),
