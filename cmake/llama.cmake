@@ -19,12 +19,14 @@ endif()
 file(READ "${package_dir}/llama.cpp.info.json" info)
 string(JSON SVC_LLAMA_TAG GET "${info}" tag)
 
-if(SVC_LLAMA_PACKAGE AND IS_DIRECTORY "${prebuilt_dir}")
-  set(SVC_LLAMA prebuilt CACHE STRING "prebuilt or source")
-else()
-  set(SVC_LLAMA source CACHE STRING "prebuilt or source")
+set(SVC_LLAMA "" CACHE STRING "prebuilt, source, or empty: prebuilt where such a package is installed")
+set_property(CACHE SVC_LLAMA PROPERTY STRINGS "" prebuilt source)
+# Not into the cache: a package that is installed later is used.
+if(NOT SVC_LLAMA AND SVC_LLAMA_PACKAGE AND IS_DIRECTORY "${prebuilt_dir}")
+  set(SVC_LLAMA prebuilt)
+elseif(NOT SVC_LLAMA)
+  set(SVC_LLAMA source)
 endif()
-set_property(CACHE SVC_LLAMA PROPERTY STRINGS prebuilt source)
 
 # ---- the source ---------------------------------------------------------------------------------
 
@@ -75,6 +77,17 @@ target_include_directories(svc_llama SYSTEM INTERFACE
   "${SVC_LLAMA_SOURCE_DIR}/common")
 find_package(Threads REQUIRED)
 target_link_libraries(svc_llama INTERFACE Threads::Threads)
+
+# Libraries of an earlier llama.cpp, or from elsewhere, would be shipped beside the present ones: some
+# have the tag in their names, and ggml's modules are found by theirs.
+set(libraries_of "${SVC_LLAMA} ${SVC_LLAMA_TAG}")
+if(NOT libraries_of STREQUAL "${SVC_LIBRARIES_IN_BIN}")
+  file(GLOB old LIST_DIRECTORIES OFF "${CMAKE_BINARY_DIR}/bin/*${CMAKE_SHARED_LIBRARY_SUFFIX}")
+  if(old)
+    file(REMOVE ${old})
+  endif()
+  set(SVC_LIBRARIES_IN_BIN "${libraries_of}" CACHE INTERNAL "what the libraries in bin/ are")
+endif()
 
 if(SVC_LLAMA STREQUAL "prebuilt")
   if(NOT IS_DIRECTORY "${prebuilt_dir}")

@@ -1,7 +1,9 @@
 /** Builds svc.node and process.node, with the libraries that they need next to them. */
 import { availableParallelism } from 'node:os';
-import { readdir, readFile, rm } from 'node:fs/promises';
-import { inRoot } from './root.js';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { configureFolder, readOnce } from './cmake.js';
+import { inRoot, root } from './root.js';
 import { lockedPackage } from './packages.js';
 import { run } from './run.js';
 import { requireTools } from './tools.js';
@@ -9,6 +11,9 @@ import { unlessFresh } from './unless-fresh.js';
 
 /** Origin of libllama: `prebuilt`, `source`, or null to let CMake choose (see cmake/llama.cmake). */
 export const llama = process.env.SVC_LLAMA || null;
+
+/** The definition for CMake; without a choice empty, because CMake keeps an earlier one. */
+export const chosenLlama = `-DSVC_LLAMA=${llama ?? ''}`;
 
 /**
  * Build folder shared by the addon and the engine's plain tests, so that the engine is compiled once. An explicit
@@ -24,11 +29,7 @@ export async function buildAddon() {
   const outputs = [addonFile, `${addonFolder}/bin/process.node`, `${addonFolder}/CTestTestfile.cmake`];
   await unlessFresh(addonFolder.replace('/', '-'), { ...(await nativeInputs()), outputs }, async () => {
     await requireTools();
-    await configure(addonFolder).catch(async () => {
-      // CMake cannot reuse a folder of another generator.
-      await rm(inRoot(addonFolder), { recursive: true, force: true });
-      await configure(addonFolder);
-    });
+    await configure(addonFolder);
     const time =
       llama === 'source' ? 'with libllama from source, about 10 minutes on 2 cores' : 'about 2 minutes on 2 cores';
     const parallel = ['--parallel', String(availableParallelism())];
@@ -45,16 +46,23 @@ export async function writeCompileCommands() {
   const outputs = [`${folder}/compile_commands.json`];
   await unlessFresh('compile-commands', { ...(await nativeInputs()), outputs }, async () => {
     await requireTools();
-    await configure(folder, '--CDSVC_UNITY_BUILD=OFF');
+    await configure(folder, '-DSVC_UNITY_BUILD=OFF');
   });
   return folder;
 }
 
 /** Configures with cmake-js, which knows the location of the Node-API headers. */
-function configure(folder, ...more) {
-  const definitions = ['--CDSVC_BUILD_TESTS=ON', ...(llama === null ? [] : [`--CDSVC_LLAMA=${llama}`]), ...more];
+async function configure(folder, ...more) {
+  const flags = process.env.CXXFLAGS;
+  const definitions = [
+    ...['-DSVC_BUILD_TESTS=ON', chosenLlama, ...more],
+    // cmake-js sets the variable itself, to this one flag, so CMake does not read the environment.
+    ...(flags ? [`-DCMAKE_CXX_FLAGS=-DBUILDING_NODE_EXTENSION ${flags}`] : []),
+  ];
   const cmakeJs = 'node_modules/cmake-js/bin/cmake-js';
-  return run('configuring the engine', process.execPath, [cmakeJs, 'configure', '--out', folder, ...definitions]);
+  await configureFolder(folder, () =>
+    run('configuring the engine', process.execPath, [cmakeJs, 'configure', '--out', folder, '--', ...definitions]),
+  );
 }
 
 /** Inputs of every native build, and the version that it embeds. */
@@ -75,11 +83,20 @@ export async function nativeInputs() {
       version,
       llama,
       process.arch,
-      process.env.CXX,
-      process.env.CXXFLAGS,
+      // A build folder has absolute paths: one that was moved or copied is that of another checkout.
+      root,
+      readOnce(),
+      await prebuiltLlamas(),
       ...(await Promise.all(packages.map(lockedPackage))),
     ],
   };
+}
+
+/** Names of the installed packages that have a libllama. */
+async function prebuiltLlamas() {
+  const scope = inRoot('node_modules/@node-llama-cpp');
+  const names = await readdir(scope).catch(() => []);
+  return names.filter((name) => existsSync(`${scope}/${name}/bins`)).sort();
 }
 
 /** Without the folder of toolchain files, which only builds for other platforms read. */

@@ -1,6 +1,7 @@
 /** Builds and runs the engine's native tests with CMake and ctest, without Node. */
 import { availableParallelism } from 'node:os';
-import { addonFolder, llama, nativeInputs } from './addon.js';
+import { addonFolder, chosenLlama, nativeInputs } from './addon.js';
+import { configureFolder } from './cmake.js';
 import { failedNativeTests } from './failures.js';
 import { inRoot } from './root.js';
 import { run, StepError } from './run.js';
@@ -52,12 +53,10 @@ export async function buildNativeTest(kind, name) {
 async function configure(title, folder, sanitizer) {
   await requireTools();
   const generator = (await isInstalled('ninja')) ? ['-G', 'Ninja'] : [];
-  const definitions = [
-    '-DSVC_BUILD_TESTS=ON',
-    `-DSVC_SANITIZE=${sanitizer}`,
-    ...(llama === null ? [] : [`-DSVC_LLAMA=${llama}`]),
-  ];
-  await run(`${title}: configure`, 'cmake', ['-S', '.', '-B', folder, ...generator, ...definitions]);
+  const definitions = ['-DSVC_BUILD_TESTS=ON', `-DSVC_SANITIZE=${sanitizer}`, chosenLlama];
+  await configureFolder(folder, () =>
+    run(`${title}: configure`, 'cmake', ['-S', '.', '-B', folder, ...generator, ...definitions]),
+  );
 }
 
 /** Runs the tests, or only those named; returns `{ file, passed, failed, failures, output }`, as for a test file. */

@@ -1,15 +1,17 @@
 /** Makes the package of native files for one platform: the engine, its libraries, and the built-in model. */
 import { execFile } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import { copyFile, mkdir, readdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { addonFolder, buildAddon, nativeInputs } from './addon.js';
+import { configureFolder } from './cmake.js';
 import { unpackLlamaCpp } from './llama-cpp.js';
 import { pack, stagingFolder, writeJson } from './pack.js';
 import { host, manifest, packageName, platforms, restrictions, tarballName } from './platforms.js';
 import { inRoot, root } from './root.js';
 import { run, StepError } from './run.js';
-import { isInstalled, requireTools } from './tools.js';
+import { BUILT_ON_LINUX, isInstalled, requireTools } from './tools.js';
 import { unlessFresh } from './unless-fresh.js';
 
 const MODEL = 'models/nano/nano.gguf';
@@ -17,7 +19,8 @@ const NOTICES = ['LICENSE', 'THIRD_PARTY_NOTICES.md'];
 
 /** Returns why the package cannot be built on this machine, otherwise null. */
 export async function obstacleTo(platform) {
-  const { crossCompiler } = platforms[platform];
+  const { os, crossCompiler } = platforms[platform];
+  if (os === 'win32' && platform === host) return BUILT_ON_LINUX;
   if (platform === host) return null;
   if (crossCompiler === undefined) return `${platform} is built on such a machine only`;
   return (await isInstalled(crossCompiler)) ? null : `${crossCompiler} is not installed`;
@@ -40,10 +43,12 @@ export async function makePlatformPackage(platform, destination) {
   const bin = await buildNative(platform);
   const binaries = await nativeFiles(bin);
   const name = packageName(platform);
-  const inputs = [...binaries.map((file) => `${bin}/${file}`), MODEL, ...noticesOf(platform), 'npm/platforms.json'];
+  const scripts = ['pack', 'platform-package'].map((step) => `scripts/steps/${step}.js`);
+  const inputs = [...binaries.map((file) => `${bin}/${file}`), MODEL, ...noticesOf(platform), ...scripts];
   const tarball = join(destination, tarballName(name));
   const outputs = [relative(root, tarball)];
-  await unlessFresh(name, { inputs, facts: [manifest.version, destination], outputs }, async () => {
+  const facts = [manifestOf(platform), readmeOf(platform), destination];
+  await unlessFresh(name, { inputs, facts, outputs }, async () => {
     const folder = await stagingFolder(name);
     await copyNotices(platform, folder);
     await stageNative(platform, bin, folder);
@@ -136,7 +141,8 @@ export async function crossBuild(
         `-DCMAKE_JS_INC=${headers}`,
         ...definitions.map((each) => `-D${each}`),
       ];
-      await run(`configuring the engine for ${platform}`, 'cmake', configure, { env });
+      const title = `configuring the engine for ${platform}`;
+      await configureFolder(folder, () => run(title, 'cmake', configure, { env }));
       const wanted = ['svc_addon', ...targets].flatMap((target) => ['--target', target]);
       const build = ['--build', folder, ...wanted, '--parallel', process.env.SVC_BUILD_JOBS ?? '2'];
       await run(`building the engine for ${platform}`, 'cmake', build, { env });
@@ -153,11 +159,9 @@ async function sourceBuild(platform) {
   const oldest = macos === undefined ? [] : [`CMAKE_OSX_DEPLOYMENT_TARGET=${macos}`];
   const definitions = ['SVC_LLAMA=source', ...fromSource, ...oldest].map((each) => `--CD${each}`);
   const cmakeJs = inRoot('node_modules/cmake-js/bin/cmake-js');
-  await run('configuring the engine and libllama', process.execPath, [
-    ...[cmakeJs, 'configure', '--out', folder],
-    ...definitions,
-  ]);
-  const build = ['--build', folder, '--target', 'svc_addon', '--parallel'];
+  const configure = [cmakeJs, 'configure', '--out', folder, ...definitions];
+  await configureFolder(folder, () => run('configuring the engine and libllama', process.execPath, configure));
+  const build = ['--build', folder, '--target', 'svc_addon', '--parallel', String(availableParallelism())];
   await run('building the engine and libllama (half an hour)', 'cmake', build);
   return `${folder}/bin`;
 }
@@ -165,9 +169,10 @@ async function sourceBuild(platform) {
 /** Refuses a libllama built for this CPU, because it would crash on CPUs with fewer features. */
 async function refuseOwnProcessorOnly() {
   const cache = await readFile(inRoot(addonFolder, 'CMakeCache.txt'), 'utf8');
-  if (!/^SVC_LLAMA:\w+=prebuilt$/m.test(cache)) {
+  if (!/^SVC_LIBRARIES_IN_BIN:\w+=prebuilt /m.test(cache)) {
     throw new StepError(
-      `${addonFolder} holds a libllama built for this CPU only. Build again without SVC_LLAMA=source.`,
+      `${addonFolder} holds a libllama built for this CPU only. Install its @node-llama-cpp package, and build again ` +
+        'without SVC_LLAMA=source.',
     );
   }
 }

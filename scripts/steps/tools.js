@@ -3,8 +3,12 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { StepError } from './run.js';
 
+/** Why a machine with Windows builds no engine. */
+export const BUILT_ON_LINUX = 'the engine for Windows is built on Linux: npm run packages -- win32-x64';
+
 export async function requireTools() {
-  const compilers = [process.env.CXX, 'c++', 'g++', 'clang++', 'cl'].filter(Boolean);
+  if (process.platform === 'win32') throw new StepError(BUILT_ON_LINUX);
+  const compilers = [process.env.CXX, 'c++', 'g++', 'clang++'].filter(Boolean);
   const missing = [];
   if (!(await isInstalled('git'))) missing.push('git');
   if (!(await isInstalled('cmake'))) missing.push('cmake (3.21 or newer)');

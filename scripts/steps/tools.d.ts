@@ -1,0 +1,2 @@
+export const BUILT_ON_LINUX: string;
+export function requireTools(): Promise<void>;
