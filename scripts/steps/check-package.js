@@ -34,6 +34,8 @@ export async function checkTarball(path) {
   expect(basename(path) === tarballName(published.name), `the file is not named ${tarballName(published.name)}`);
   expect(published.version === manifest.version, `version ${published.version}, not ${manifest.version}`);
   expect(published.license === 'MIT', `license ${published.license}`);
+  const engines = JSON.stringify(published.engines);
+  expect(engines === JSON.stringify(manifest.engines), `engines ${engines}`);
   const scripts = RUN_BY_NPM.filter((name) => published.scripts?.[name] !== undefined);
   expect(scripts.length === 0, `npm would run its scripts ${scripts.join(', ')}`);
   for (const name of ['LICENSE', 'THIRD_PARTY_NOTICES.md']) {
@@ -81,6 +83,11 @@ async function checkPlatform(platform, { files, published, problems, expect }) {
   const expected = [...noticesOf(platform).map((name) => basename(name)), 'README.md', 'nano.gguf', 'package.json'];
   expect(JSON.stringify(other) === JSON.stringify(expected.sort()), `it contains ${other.join(', ')}`);
   for (const name of ['svc.node', 'process.node']) expect(native.includes(`bin/${name}`), `bin/${name} is missing`);
+  // Two have the tag of llama.cpp in their names: another one of an earlier build is a second file.
+  for (const library of ['llama', 'llama-common', 'ggml', 'ggml-base']) {
+    const found = native.filter((name) => new RegExp(`^bin/(lib)?${library}\\.`).test(name));
+    expect(found.length === 1, `${found.length} files of ${library}: ${found.join(', ')}`);
+  }
   const variants = native.filter((name) => /ggml-cpu/.test(name));
   expect(
     variants.length > (platforms[platform].os === 'darwin' ? 0 : 3),

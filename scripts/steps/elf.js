@@ -1,6 +1,7 @@
 /** What a Linux library needs and offers, read by binutils' readelf, which reads libraries of every processor. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { StepError } from './run.js';
 
 const MOST_OUTPUT = 64 * 1024 ** 2;
 
@@ -13,6 +14,8 @@ export async function readElf(path) {
   const { stdout } = await promisify(execFile)('readelf', ['-W', '-h', '-d', '-V', '--dyn-syms', path], {
     maxBuffer: MOST_OUTPUT,
     env: { ...process.env, LC_ALL: 'C' },
+  }).catch((error) => {
+    throw error.code === 'ENOENT' ? new StepError('`readelf` (binutils) is not installed') : error;
   });
   const all = (pattern) => [...stdout.matchAll(pattern)].map(([, found]) => found);
   const elf = {

@@ -1,0 +1,2 @@
+/** As check-package.js, which returns sizes and versions. */
+export function checkTarball(path: string): Promise<object>;
