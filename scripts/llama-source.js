@@ -1,11 +1,10 @@
 /**
  * Clones the llama.cpp source of the pinned node-llama-cpp package into build/llama.cpp once.
- * Run directly, it prints the folder, which CMake reads.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -55,8 +54,4 @@ async function checkedOutCommit(folder) {
   } catch {
     return null;
   }
-}
-
-if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  process.stdout.write(`${await llamaSource()}\n`);
 }

@@ -9,7 +9,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { build } from './build.js';
+import { build } from './steps/build.js';
 import { nodeFromNpm } from './steps/node-from-npm.js';
 import { writeNodes } from './steps/platforms-page.js';
 import { host } from './steps/platforms.js';

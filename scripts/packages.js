@@ -16,9 +16,9 @@ import { checkTarball, describe } from './steps/check-package.js';
 import { installPackages } from './steps/packages.js';
 import { writeSizes } from './steps/platforms-page.js';
 import { makePlatformPackage, obstacleTo } from './steps/platform-package.js';
-import { packageName, PACKAGES, platforms, RUNTIME } from './steps/platforms.js';
+import { packageName, PACKAGES, platformNamed, platforms, RUNTIME } from './steps/platforms.js';
 import { root } from './steps/root.js';
-import { main, say, StepError } from './steps/run.js';
+import { main, say } from './steps/run.js';
 import { makeRuntimePackage } from './steps/runtime-package.js';
 
 await main(async () => {
@@ -29,7 +29,10 @@ await main(async () => {
   const out = values.out ?? join(root, PACKAGES);
   await mkdir(out, { recursive: true });
   await installPackages();
-  const asked = positionals.length === 0 ? await possible() : positionals.map(platformNamed);
+  const asked =
+    positionals.length === 0
+      ? await possible()
+      : positionals.map((name) => (name === RUNTIME ? name : platformNamed(name)));
   const tarballs = [];
   for (const each of asked) {
     tarballs.push(each === RUNTIME ? await makeRuntimePackage(out) : await makePlatformPackage(each, out));
@@ -50,11 +53,4 @@ async function possible() {
     else say(`not built: ${packageName(platform)} (${obstacle})`);
   }
   return [...found, RUNTIME];
-}
-
-/** Returns the platform for `linux-x64` and for `svc-runtime-linux-x64`. */
-function platformNamed(name) {
-  const platform = name.startsWith(`${RUNTIME}-`) ? name.slice(RUNTIME.length + 1) : name;
-  if (platform === RUNTIME || platforms[platform] !== undefined) return platform;
-  throw new StepError(`there is no package for ${name}, only ${[...Object.keys(platforms), RUNTIME].join(', ')}`);
 }

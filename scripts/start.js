@@ -11,7 +11,7 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { build } from './build.js';
+import { build } from './steps/build.js';
 import { addonVariables } from './steps/addon.js';
 import { root } from './steps/root.js';
 import { main, say } from './steps/run.js';

@@ -12,7 +12,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { build } from './build.js';
+import { build } from './steps/build.js';
 import { llama } from './steps/addon.js';
 import { describeFailures } from './steps/failures.js';
 import { buildNativeTests, runNativeTests } from './steps/native-tests.js';

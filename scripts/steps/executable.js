@@ -14,7 +14,7 @@ import { copyInto, stagingFolder, writeJson } from './pack.js';
 import { lockedPackage } from './packages.js';
 import { NODES, nodeFromNpm } from './node-from-npm.js';
 import { buildNative, copyNotices, noticesOf, stageNative } from './platform-package.js';
-import { host, manifest, platforms } from './platforms.js';
+import { host, manifest, platformNamed, platforms } from './platforms.js';
 import { inRoot } from './root.js';
 import { run, say, StepError } from './run.js';
 import { isInstalled } from './tools.js';
@@ -41,7 +41,7 @@ function planFor(platform) {
  */
 export async function makeExecutables(platform = host) {
   requireNode();
-  const plan = planFor(platform);
+  const plan = planFor(platformNamed(platform));
   await mkdir(inRoot('build'), { recursive: true });
   const lock = {
     lockfilePath: inRoot(`${plan.folder}.lock`),

@@ -1,6 +1,7 @@
 /** The platforms that have a package of native files, and the names of the packages. */
 import { readFile } from 'node:fs/promises';
 import { inRoot } from './root.js';
+import { StepError } from './run.js';
 
 /**
  * By Node's name of the platform. `crossCompiler`: program with which another machine can build it; `fromSource`: libllama
@@ -15,6 +16,13 @@ export const manifest = await readJson('package.json');
 export const RUNTIME = manifest.name;
 export const packageName = (platform) => `${RUNTIME}-${platform}`;
 export const tarballName = (name) => `${name}-${manifest.version}.tgz`;
+
+/** Returns the platform for `linux-x64` and for `svc-runtime-linux-x64`; throws StepError if it has no package. */
+export function platformNamed(name) {
+  const platform = name.startsWith(`${RUNTIME}-`) ? name.slice(RUNTIME.length + 1) : name;
+  if (Object.hasOwn(platforms, platform)) return platform;
+  throw new StepError(`there is no package for ${name}, only for ${Object.keys(platforms).join(', ')}`);
+}
 
 /** Default folder of the tarballs. */
 export const PACKAGES = 'build/packages';
