@@ -1,40 +1,53 @@
 /** Runs clang-tidy, which takes seconds per file, only on files that changed since they passed, headers included. */
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { posix } from 'node:path';
+import { posix, relative } from 'node:path';
+import { promisify } from 'node:util';
 import { writeCompileCommands } from './addon.js';
 import { unpackLlamaCpp } from './llama-cpp.js';
-import { inRoot } from './root.js';
-import { run, StepError } from './run.js';
+import { lockedPackage } from './packages.js';
+import { inRoot, root } from './root.js';
+import { run, say, StepError } from './run.js';
 import { unlessFresh } from './unless-fresh.js';
 
-/** Throws StepError with the findings in `files`, except those for another platform. */
+/** Throws StepError with the findings in `files`. Files for another platform are named and left out. */
 export async function analyse(files) {
   await unpackLlamaCpp();
-  const commands = await writeCompileCommands();
-  const waiting = await compiledHere(files, commands);
+  const folder = await writeCompileCommands();
+  const commands = await commandsByFile(folder);
+  const waiting = files.filter((file) => commands.has(file));
+  const others = files.filter((file) => !commands.has(file));
+  // clang-tidy would guess a command.
+  if (others.length > 0) say(`clang-tidy: not analysed, because nothing here compiles them: ${others.join(', ')}`);
+  // What a finding depends on besides our files.
+  const tools = [await versionOfTool(), await lockedPackage('node-llama-cpp')];
   const failures = [];
   const worker = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      await analyseOne(file, commands).catch((error) => failures.push(error));
+      const facts = [commands.get(file), ...tools];
+      await analyseOne(file, folder, facts).catch((error) => failures.push(error));
     }
   };
   await Promise.all(Array.from({ length: availableParallelism() }, worker));
   if (failures.length > 0) throw new StepError(failures.map(({ message }) => message).join('\n'));
 }
 
-/** Returns those of `files` that have a compile command: clang-tidy would guess one for the others. */
-async function compiledHere(files, commands) {
-  const entries = JSON.parse(await readFile(inRoot(commands, 'compile_commands.json'), 'utf8'));
-  const compiled = new Set(entries.map(({ file }) => file));
-  return files.filter((file) => compiled.has(inRoot(file)));
+/** Returns how each file is compiled alone, by its path from the root. */
+async function commandsByFile(folder) {
+  const entries = JSON.parse(await readFile(inRoot(folder, 'compile_commands.json'), 'utf8'));
+  return new Map(entries.map(({ file, command }) => [relative(root, file), command]));
 }
 
-async function analyseOne(file, commands) {
+async function versionOfTool() {
+  return (await promisify(execFile)('clang-tidy', ['--version'])).stdout;
+}
+
+async function analyseOne(file, folder, facts) {
   const inputs = ['.clang-tidy', ...(await withHeaders(file))];
-  await unlessFresh(`tidy/${file.replaceAll('/', '-')}`, { inputs, outputs: [] }, () =>
-    run(`clang-tidy ${file}`, 'clang-tidy', ['--quiet', '-p', commands, file]),
+  await unlessFresh(`tidy/${file.replaceAll('/', '-')}`, { inputs, facts, outputs: [] }, () =>
+    run(`clang-tidy ${file}`, 'clang-tidy', ['--quiet', '-p', folder, file]),
   );
 }
 
