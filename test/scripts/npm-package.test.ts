@@ -16,6 +16,7 @@ const VERSION = '1.0.0';
 
 interface World {
   dir: string;
+  tarballs: string;
   /** Of this test alone. */
   name: string;
   integrity: string;
@@ -23,26 +24,29 @@ interface World {
 }
 const test = suite<World>('npm packages');
 
-test.before.each(async (world) => {
+test.before(async (world) => {
   world.dir = await mkdtemp(join(tmpdir(), 'svc-npm-package-'));
   world.name = `svc-npm-package-${basename(world.dir).slice(-6).toLowerCase()}`;
-  const [folder, tarballs] = ['package', 'tarballs'].map((each) => join(world.dir, each)) as [string, string];
+  world.tarballs = join(world.dir, 'tarballs');
+  const folder = join(world.dir, 'package');
   await mkdir(folder);
   await writeJson(join(folder, 'package.json'), { name: world.name, version: VERSION });
   await writeFile(join(folder, 'program'), 'right');
-  const tarball = await readFile(await pack(folder, tarballs));
+  const tarball = await readFile(await pack(folder, world.tarballs));
   world.integrity = `sha512-${createHash('sha512').update(tarball).digest('base64')}`;
-  world.registry = await startRegistry([tarballs]);
+});
+test.before.each(async (world) => {
+  world.registry = await startRegistry([world.tarballs]);
   process.env['npm_config_registry'] = world.registry.url;
   process.env['npm_config_cache'] = join(world.dir, 'cache');
 });
-test.after.each(async ({ dir, name, registry }) => {
+test.after.each(async ({ name, registry }) => {
   delete process.env['npm_config_registry'];
   delete process.env['npm_config_cache'];
   registry.close();
   for (const each of await foldersOf(name)) await rm(join(BUILD, each), { recursive: true });
-  await rm(dir, { recursive: true });
 });
+test.after(({ dir }) => rm(dir, { recursive: true }));
 
 const foldersOf = async (name: string): Promise<string[]> =>
   (await readdir(BUILD)).filter((each) => each.startsWith(name));
