@@ -1,8 +1,33 @@
 #include "engine/base/performance_cores.h"
 
-#include <set>
+#include <algorithm>
+#include <fstream>
+#include <map>
 
 namespace svc {
+namespace {
+
+// Least capacity of a performance core, as a share of the largest.
+constexpr double kPerformanceShare = 0.7;
+
+}  // namespace
+
+std::set<int> SlowProcessors(const std::vector<int>& allowed, const std::string& folder) {
+  std::map<int, double> capacities;
+  double largest = 0;
+  for (const int processor : allowed) {
+    std::ifstream file(folder + "/cpu" + std::to_string(processor) + "/cpu_capacity");
+    double capacity = 0;
+    if (!(file >> capacity)) continue;
+    capacities[processor] = capacity;
+    largest = std::max(largest, capacity);
+  }
+  std::set<int> slow;
+  for (const auto& [processor, capacity] : capacities) {
+    if (capacity < kPerformanceShare * largest) slow.insert(processor);
+  }
+  return slow;
+}
 
 int CountPerformanceCores(const Processors& processors) {
   std::set<std::string> performance;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ struct Processors {
   // True if the processor belongs to an efficiency core.
   std::function<bool(int processor)> is_efficient;
 };
+
+// Processors on efficiency cores among `allowed`, by the capacity that Linux gives those of arm64:
+// 1024 for the fastest. None if it gives none. `folder`: /sys/devices/system/cpu.
+std::set<int> SlowProcessors(const std::vector<int>& allowed, const std::string& folder);
 
 // Number of allowed performance cores; if there are none, of all allowed cores. 0 if no processor
 // is allowed.

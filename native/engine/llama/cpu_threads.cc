@@ -5,7 +5,9 @@
 #include <cmath>
 #include <ctime>
 #include <fstream>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "engine/base/performance_cores.h"
 
@@ -18,7 +20,6 @@
 #include <windows.h>
 
 #include <map>
-#include <vector>
 #else
 #include "common.h"
 #endif
@@ -34,8 +35,10 @@ constexpr std::uint64_t kBytesWorthAThread = 16U << 20U;
 #if defined(__linux__)
 namespace {
 
+constexpr const char* kProcessors = "/sys/devices/system/cpu";
+
 std::string SiblingsOf(int cpu) {
-  std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+  std::ifstream file(kProcessors + ("/cpu" + std::to_string(cpu)) +
                      "/topology/thread_siblings_list");
   std::string siblings;
   std::getline(file, siblings);
@@ -66,10 +69,22 @@ bool IsEfficient(int cpu) {
   return CpuId(0x1A)[0] >> 24U == kAtom;
 }
 
+// Those of `processors` that belong to efficiency cores. Restores the affinity mask `allowed`.
+std::set<int> EfficientOf(const std::vector<int>& processors, const cpu_set_t& allowed) {
+  std::set<int> efficient;
+  if (!IsHybrid()) return efficient;
+  for (const int cpu : processors) {
+    if (IsEfficient(cpu)) efficient.insert(cpu);
+  }
+  sched_setaffinity(0, sizeof(allowed), &allowed);
+  return efficient;
+}
+
 #else
 
-bool IsHybrid() { return false; }
-bool IsEfficient(int /*cpu*/) { return false; }
+std::set<int> EfficientOf(const std::vector<int>& processors, const cpu_set_t& /*allowed*/) {
+  return SlowProcessors(processors, kProcessors);
+}
 
 #endif
 
@@ -77,16 +92,14 @@ bool IsEfficient(int /*cpu*/) { return false; }
 int AllowedCores() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 0;
-  const bool hybrid = IsHybrid();
-  Processors processors{.allowed = {}, .core_of = SiblingsOf, .is_efficient = [hybrid](int cpu) {
-                          return hybrid && IsEfficient(cpu);
-                        }};
+  std::vector<int> processors;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &allowed)) processors.allowed.push_back(cpu);
+    if (CPU_ISSET(cpu, &allowed)) processors.push_back(cpu);
   }
-  const int cores = CountPerformanceCores(processors);
-  if (hybrid) sched_setaffinity(0, sizeof(allowed), &allowed);
-  return cores;
+  const std::set<int> efficient = EfficientOf(processors, allowed);
+  return CountPerformanceCores({.allowed = processors,
+                                .core_of = SiblingsOf,
+                                .is_efficient = [&](int cpu) { return efficient.contains(cpu); }});
 }
 
 // CPU quota of the control group (version 2), in cores, rounded up; 0: no limit.

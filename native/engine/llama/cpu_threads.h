@@ -1,5 +1,5 @@
-// Default number of compute threads of this process. Any thread; on a hybrid processor the calling
-// thread visits each allowed processor and then gets its affinity back.
+// Default number of compute threads of this process. Any thread; on a hybrid x86 processor the
+// calling thread visits each allowed processor and then gets its affinity back.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,11 @@
 // Core counts of simulated processors.
 #include "engine/base/performance_cores.h"
 
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 
+#include "folder.h"
 #include "test.h"
 
 namespace svc {
@@ -49,6 +52,22 @@ TEST(WithoutATopologyEveryProcessorIsACore) {
   Processors processors = Hybrid(2, 3);
   processors.core_of = [](int) { return std::string(); };
   EXPECT_EQ(CountPerformanceCores(processors), 4);
+}
+
+TEST(SlowProcessorsHaveLessThanMostOfTheLargestCapacity) {
+  const test::Folder folder;
+  const std::string root = folder.path().string();
+  const std::vector<int> all = {0, 1, 2, 3, 4};
+  EXPECT(SlowProcessors(all, root).empty());
+  const std::vector<int> capacities = {530, 717, 716, 1024};  // the last processor has no file
+  for (std::size_t i = 0; i < capacities.size(); ++i) {
+    const std::filesystem::path processor = folder.path() / ("cpu" + std::to_string(i));
+    std::filesystem::create_directory(processor);
+    std::ofstream(processor / "cpu_capacity") << capacities[i] << "\n";
+  }
+  EXPECT(SlowProcessors(all, root) == std::set<int>({0, 2}));
+  // Without the fastest one.
+  EXPECT(SlowProcessors({0, 1, 2}, root) == std::set<int>({}));
 }
 
 }  // namespace
