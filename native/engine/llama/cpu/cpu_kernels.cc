@@ -112,8 +112,9 @@ BufferTypes WithOurs(const BufferTypes& theirs) {
   return types;
 }
 
-// Registers the kernels if their results are right, and times them if no benchmark has.
-bool Register(const Kernels& kernels, BufferTypes& types) {
+// Registers the kernels if their results are right and, unless a benchmark has measured them, they
+// are not slower.
+bool Register(const Kernels& kernels, BufferTypes& types, AreSlower are_slower) {
   // ggml's products for AMX take the n-th sequence's weights from behind the matrix, so that
   // recurrent models compute garbage, or crash, as soon as two texts share a batch
   // (ggml_batch_offset in ggml-cpu/amx/mmq.cpp does not broadcast). Ours are faster, too
@@ -134,8 +135,7 @@ bool Register(const Kernels& kernels, BufferTypes& types) {
     return false;
   }
   if (kernels.are_measured) return true;
-  const bool is_loss =
-      IsLoss(TimeAttention([&](bool is_ours) { types = is_ours ? ours : theirs; }));
+  const bool is_loss = are_slower([&](bool is_ours) { types = is_ours ? ours : theirs; });
   if (is_loss) {
     types = theirs;
     Log(GGML_LOG_LEVEL_INFO,
@@ -146,13 +146,17 @@ bool Register(const Kernels& kernels, BufferTypes& types) {
 
 }  // namespace
 
-const Kernels* UseOwnKernels() {
-  static const Kernels* const used = []() -> const Kernels* {
+bool AreSlowerHere(const std::function<void(bool is_ours)>& use_ours) {
+  return IsLoss(TimeAttention(use_ours));
+}
+
+const Kernels* UseOwnKernels(AreSlower are_slower) {
+  static const Kernels* const used = [are_slower]() -> const Kernels* {
     if (SupportedKernels().empty() || !IsOfOurHeaders()) return nullptr;
     ListTypes* const types = FindModule();
     if (types == nullptr) return nullptr;
     const Kernels& kernels = SupportedKernels().front();
-    return Register(kernels, types()) ? &kernels : nullptr;
+    return Register(kernels, types(), are_slower) ? &kernels : nullptr;
   }();
   return used;
 }
