@@ -3,7 +3,7 @@
  *
  *   node scripts/nodes.js [VERSION …]     with --page, writes the result into docs/platforms.md
  *
- * The versions of Node come from npm. The last line is `N passed, N failed`.
+ * The versions of Node come from npm, if npm/nodes.json has their digests. The last line is `N passed, N failed`.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
