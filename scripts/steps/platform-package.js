@@ -1,7 +1,7 @@
 /** Makes the package of native files for one platform: the engine, its libraries, and the built-in model. */
 import { execFile } from 'node:child_process';
-import { availableParallelism } from 'node:os';
 import { copyFile, mkdir, readdir, readFile, realpath, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { basename, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { addonFolder, buildAddon, nativeInputs } from './addon.js';
