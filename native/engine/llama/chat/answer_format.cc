@@ -6,6 +6,7 @@
 
 #include "chat-peg-parser.h"
 #include "chat.h"
+#include "engine/llama/chat/bounded_nesting.h"
 #include "engine/llama/chat/call_grammar.h"
 #include "engine/llama/chat/call_parts.h"
 
@@ -69,7 +70,7 @@ Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_p
   auto format = std::make_shared<AnswerFormat>();
   auto parser = std::make_shared<common_chat_parser_params>(found);
   parser->reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
-  parser->parser.load(found.parser);
+  parser->parser = LoadBounded(found.parser);
   parser->is_continuation = options.continue_last;
   format->parser = std::move(parser);
   format->generation_prompt = found.generation_prompt;
