@@ -15,6 +15,8 @@ namespace {
 
 // Most bytes that the parser holds back because a tag may begin there.
 constexpr std::size_t kLongestTag = 128;
+// Of a call's text, the part by which it grows until it is parsed again.
+constexpr std::size_t kGrowthOfCall = 1024;
 constexpr std::string_view kSpace = " \t\n\r\v\f";
 
 // Calls `visit` with each text that the parser compares with the input.
@@ -96,6 +98,7 @@ void AnswerStream::Read(const std::string& text, bool last, GenerationOutput* ou
   }
   text_ += text;
   if (!last && text.empty()) return;
+  if (!last && has_called() && text_.size() - parsed_ < parsed_ / kGrowthOfCall) return;
   // White space between words is no mark; at the end it is, because a tag may follow.
   const std::string_view word = std::string_view(text).substr(text.starts_with(' ') ? 1 : 0);
   if (!last && open_ != Open::kNothing && !word.empty() && !MayHoldMark(word)) {
@@ -108,6 +111,7 @@ void AnswerStream::Read(const std::string& text, bool last, GenerationOutput* ou
 }
 
 void AnswerStream::Parse(bool last, GenerationOutput* output) {
+  parsed_ = text_.size();
   common_chat_msg message = Parsed(text_, *format_->parser);
   if (message.empty()) {
     const std::string& prompt = format_->parser->generation_prompt;

@@ -4,6 +4,7 @@
 // That parser reads the whole text each time, which would make a long answer cost the square of its
 // length. So text that surely continues what the last parse ended in (content or reasoning) is
 // appended without a parse: text without any character with which a literal of the parser begins.
+// Within a call, the text is parsed each time it has grown by a 1024th.
 //
 // What was delivered is never changed. If a later parse disagrees with it, the stream waits until
 // one agrees again. Once the parser refuses the text, no parse can read it: the rest is content
@@ -57,6 +58,7 @@ class AnswerStream final : public AnswerReader {
   std::vector<std::string> tools_;     // names
   std::array<bool, 256> marks_{};      // bytes with which they begin, and white space
   std::string text_;
+  std::size_t parsed_ = 0;  // bytes of `text_` at the last parse
   std::unique_ptr<common_chat_msg> delivered_;
   Open open_ = Open::kNothing;
   // Set once the parser refuses the text: the rest of it is content, unless calls precede it.

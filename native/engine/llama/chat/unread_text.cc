@@ -35,9 +35,12 @@ std::size_t UnreadText::Held() const {
 }
 
 std::string UnreadText::Read(const std::string& text, bool last) {
+  // What was searched before is not searched again, unless the opening may have begun in it.
+  const std::size_t from = text_.size() - std::min(text_.size(), opening_.size());
   text_ += text;
-  if (const std::size_t at = text_.find(opening_); at != std::string::npos) {
-    text_.erase(0, at + std::exchange(opening_, "").size());
+  if (!opening_.empty()) {
+    const std::size_t at = text_.find(opening_, from);
+    if (at != std::string::npos) text_.erase(0, at + std::exchange(opening_, "").size());
   }
   if (!opening_.empty() && !last) return "";
   for (const std::string& token : tokens_) {

@@ -110,6 +110,23 @@ TEST(ACallComesOnceItsNameIsKnown) {
   EXPECT_EQ(reader.all, (test::Answer{.calls = {{"", "moonlight", "{\"a\": 1, \"b\": 2}"}}}));
 }
 
+// A parse for each token would cost the square of the length.
+TEST(ALongCallIsParsedMoreRarelyTheLongerItIs) {
+  const std::string begin = "<f=moon>{\"a\": \"";
+  std::size_t parts = 0;
+  Reader reader;
+  reader.Read(begin);
+  const std::size_t tokens = 20'000;
+  for (std::size_t i = 0; i < tokens; ++i) {
+    if (!reader.Read("word ").calls.empty()) ++parts;
+  }
+  EXPECT(parts > 100 && parts < tokens / 3);
+  reader.Read("\"}</f>", /*last=*/true);
+  std::string words;
+  for (std::size_t i = 0; i < tokens; ++i) words += "word ";
+  EXPECT_EQ(reader.all, (test::Answer{.calls = {{"", "moon", "{\"a\": \"" + words + "\"}"}}}));
+}
+
 // <f=moon {"n": 1}</f>, where nothing that surely comes ends the name.
 common_peg_parser OpenNames(Builder& p) {
   auto call = p.choice();
