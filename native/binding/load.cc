@@ -66,10 +66,10 @@ void LoadJob::Stop() {
 }
 
 void LoadJob::Run() {
-  const OutputSink sink = [channel = channel_](std::vector<GenerationOutput> outputs) {
-    channel->Push(std::move(outputs));
-  };
   try {
+    const OutputSink sink = [channel = channel_](std::vector<GenerationOutput> outputs) {
+      channel->Push(std::move(outputs));
+    };
     result_.emplace(Engine::Load(options_, sink));
   } catch (const std::exception&) {
     result_.emplace(CaughtStatus("no memory to load " + options_.path));

@@ -75,14 +75,19 @@ void MarkUsed(const std::vector<fs::path>& pieces) {
 
 std::unique_ptr<PrefixStore> PrefixStore::Open(PrefixStoreOptions options) {
   if (!MakePrivateFolder(options.folder)) return nullptr;
-  return std::unique_ptr<PrefixStore>(new PrefixStore(std::move(options)));
+  std::unique_ptr<PrefixStore> store(new PrefixStore(std::move(options)));
+  try {
+    store->reader_ = std::thread([raw = store.get()] { raw->RunReads(); });
+    store->writer_ = std::thread([raw = store.get()] { raw->RunWrites(); });
+  } catch (const std::system_error&) {
+    return nullptr;
+  }
+  return store;
 }
 
 PrefixStore::PrefixStore(PrefixStoreOptions options) : options_(std::move(options)) {
   ReadFolder();
   MakeRoom(0);
-  reader_ = std::thread([this] { RunReads(); });
-  writer_ = std::thread([this] { RunWrites(); });
 }
 
 PrefixStore::~PrefixStore() { Close(); }
@@ -229,12 +234,16 @@ void PrefixStore::RunReads() {
   for (;;) {
     changed_.wait(lock, [this] { return closing_ || (!wishes_.empty() && !fetched_); });
     if (closing_) return;
-    Wish wish = std::move(wishes_.front());
-    wishes_.pop_front();
+    Wish& wish = wishes_.front();  // only this thread changes or removes it
     lock.unlock();
-    FetchedPiece piece = ReadNext(wish);
+    FetchedPiece piece{.wanted_by = wish.wanted_by};
+    try {
+      piece = ReadNext(wish);
+    } catch (const std::exception&) {
+      // Out of memory: a miss, but the file is good.
+    }
     lock.lock();
-    if (!piece.last) wishes_.push_front(std::move(wish));
+    if (piece.last) wishes_.pop_front();
     fetched_ = std::move(piece);
     TellChange(lock);
   }
@@ -275,13 +284,9 @@ FetchedPiece PrefixStore::ReadNext(Wish& wish) {
                      .end = step.end,
                      .state = {},
                      .last = wish.steps.empty()};
-  std::optional<StateBytes> state;
-  try {
-    state = ReadPrefixState(step.entry->path, options_.seal, step.entry->head, abandon_);
-    if (!state && !abandon_) Forget(step.entry->path);
-  } catch (const std::exception&) {
-    // Out of memory: a miss, but the file is good.
-  }
+  std::optional<StateBytes> state =
+      ReadPrefixState(step.entry->path, options_.seal, step.entry->head, abandon_);
+  if (!state && !abandon_) Forget(step.entry->path);
   if (!state) {
     piece.last = true;
     return piece;

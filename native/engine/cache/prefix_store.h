@@ -75,7 +75,8 @@ class PrefixStore {
   static constexpr std::uint32_t kLeastTokens = 64;
   static constexpr std::uint32_t kLeastMore = 16;
 
-  // Opens the folder and reads the heads of the model's files. Null: the folder cannot be used.
+  // Opens the folder and reads the heads of the model's files. Null: the folder cannot be used, or
+  // its threads cannot be started.
   static std::unique_ptr<PrefixStore> Open(PrefixStoreOptions options);
   ~PrefixStore();
   PrefixStore(const PrefixStore&) = delete;

@@ -87,7 +87,11 @@ void LlamaPrefillLane::Run() {
       passed_.wait(lock, [this] { return turn_ != Turn::kOwner; });
       if (turn_ == Turn::kEnd) return;
     }
-    progress_ = Compute();
+    try {
+      progress_ = Compute();
+    } catch (const std::exception&) {
+      progress_ = Progress::kFailed;
+    }
     computing_ = false;
     const std::lock_guard lock(mutex_);
     turn_ = Turn::kOwner;
@@ -110,12 +114,7 @@ PrefillLane::Progress LlamaPrefillLane::Compute() {
   nodes_ = 0;
   aborted_ = false;
   const AbortedLog log(aborted_);
-  int code = 0;
-  try {
-    code = llama_decode(context_.get(), batch_.Batch());
-  } catch (const std::exception&) {
-    return Progress::kFailed;
-  }
+  const int code = llama_decode(context_.get(), batch_.Batch());
   llama_memory_seq_rm(memory(), kLaneScratch, -1, -1);
   if (given_up_ || code == 2) return Progress::kAborted;
   return code == 0 ? Progress::kDone : Progress::kFailed;

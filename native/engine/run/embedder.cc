@@ -1,10 +1,16 @@
 #include "engine/run/embedder.h"
 
 #include <algorithm>
+#include <exception>
 #include <set>
 #include <utility>
 
 namespace svc {
+namespace {
+
+constexpr const char* kNoMemory = "no memory to compute these embeddings";
+
+}  // namespace
 
 Embedder::Embedder(std::unique_ptr<Encoder> encoder, OutputSink sink)
     : encoder_(std::move(encoder)), worker_(std::move(sink)) {
@@ -48,6 +54,16 @@ EngineStats Embedder::stats() const {
 // ---- the embedder's thread ----------------------------------------------------------------------
 
 void Embedder::Run() {
+  for (;;) {
+    try {
+      return RunJobs();
+    } catch (const std::exception&) {
+      FailAll(CaughtStatus(kNoMemory));
+    }
+  }
+}
+
+void Embedder::RunJobs() {
   std::vector<float> vectors;
   auto lock = worker_.Lock();
   for (bool last = false; !last;) {
@@ -69,11 +85,22 @@ void Embedder::Run() {
   }
 }
 
+// After an exception: the vectors of a batch may be half taken, so no job goes on.
+void Embedder::FailAll(const Status& status) {
+  auto lock = worker_.Lock();
+  worker_.EndBatch();
+  batch_.clear();
+  EndIf([](const Job& /*job*/) { return true; }, FinishReason::kStop, status);
+  std::vector<GenerationOutput> outputs = outputs_.Take();
+  lock.unlock();
+  worker_.Deliver(std::move(outputs));
+}
+
 Status Embedder::Encode(std::vector<float>* vectors) {
   try {
     return encoder_->Encode(inputs_, worker_.abort(), vectors);
   } catch (const std::exception&) {
-    return CaughtStatus("no memory to compute these embeddings");
+    return CaughtStatus(kNoMemory);
   }
 }
 

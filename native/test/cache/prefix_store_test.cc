@@ -7,8 +7,15 @@
 #include <fstream>
 #include <string>
 
+#include "failing_memory.h"
 #include "folder.h"
 #include "prefix_files.h"
+
+#ifdef __GLIBC__
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#endif
 
 namespace svc {
 namespace {
@@ -409,6 +416,62 @@ TEST(ClosingDuringAReadDeletesNothing) {
   }
   EXPECT(ReadPrefixState(folder.Files().front(), kSeal, head, kNever).has_value());
 }
+
+TEST(WhereverMemoryRunsOutAFetchEndsAndAWriteEnds) {
+  const Tokens tokens = Sequence(0, 200);
+  const PrefixHead first{.tokens = Sequence(0, 100), .begin = 0};
+  int reads = 0;
+  for (bool has_failed = true; has_failed; ++reads) {
+    const Folder folder;
+    const auto store = Open(folder.path());
+    Write(*store, first);
+    Write(*store, {.tokens = tokens, .begin = 100});
+    {
+      const test::FailingMemory failing(reads);
+      for (const FetchedPiece& piece : Fetch(*store, tokens)) {
+        EXPECT(piece.state.empty() || piece.state == StateOf(piece.head));
+      }
+      has_failed = failing.has_failed();
+    }
+    EXPECT_EQ(Fetch(*store, tokens).size(), 2U);
+  }
+  int writes = 0;
+  for (bool has_failed = true; has_failed; ++writes) {
+    const Folder folder;
+    const auto store = Open(folder.path());
+    const test::FailingMemory failing(writes);
+    Write(*store, first);
+    has_failed = failing.has_failed();
+  }
+  EXPECT(reads > 5 && writes > 5);
+}
+
+#ifdef __GLIBC__
+// Address space for one stack, not for two.
+TEST(WithoutAThreadThereIsNoStore) {
+  if (test::kSanitized) return;  // a sanitizer's memory takes most of the address space
+  constexpr std::size_t kStackBytes = 256U << 20U;
+  const Folder folder;
+  pthread_attr_t before;
+  REQUIRE(pthread_getattr_default_np(&before) == 0);
+  pthread_attr_t large = before;
+  REQUIRE(pthread_attr_setstacksize(&large, kStackBytes) == 0);
+  REQUIRE(pthread_setattr_default_np(&large) == 0);
+  rlimit limit{};
+  REQUIRE(getrlimit(RLIMIT_AS, &limit) == 0);
+  std::size_t pages = 0;
+  REQUIRE(std::ifstream("/proc/self/statm") >> pages);
+  const rlimit low{
+      .rlim_cur = pages * static_cast<std::size_t>(getpagesize()) + kStackBytes * 3 / 2,
+      .rlim_max = limit.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_AS, &low) == 0);
+  EXPECT(Open(folder.path()) == nullptr);
+  EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
+  EXPECT(pthread_setattr_default_np(&before) == 0);
+  pthread_attr_destroy(&before);
+  EXPECT(Open(folder.path()) != nullptr);
+}
+#endif
 
 }  // namespace
 }  // namespace svc

@@ -5,6 +5,7 @@
 
 #include "engine/llama/llama_decoder.h"
 #include "engine/model/prefill_lane.h"
+#include "failing_memory.h"
 #include "models.h"
 #include "test.h"
 
@@ -190,6 +191,24 @@ TEST(ABatchCanBeGivenUpAnywhere) {
       lane.Clear();
     }
   }
+}
+
+TEST(WithoutMemoryForItsRowsABatchFailsAndTheNextOneIsComputed) {
+  const std::unique_ptr<LlamaModel> model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  const std::vector<Token> prompt = Prompt(*model, 100);
+  const std::vector<float> expected = Plain(*model, prompt);
+  const std::unique_ptr<Decoder> decoder = NewDecoder(*model);
+  PrefillLane& lane = *decoder->lane(256);
+  {
+    const test::FailingMemory failing(2);
+    lane.Begin(prompt, 0);
+    EXPECT(lane.Advance(PrefillLane::Stretch::kPartOfLayer, kNever) == Progress::kFailed);
+    EXPECT(failing.has_failed());
+  }
+  lane.Clear();
+  Compute(lane, prompt, [] {});
+  EXPECT(Copy(lane.Logits(), *decoder) == expected);
 }
 
 TEST(ALongerPromptGetsALargerLane) {

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "failing_memory.h"
 #include "fake_encoder.h"
 #include "test.h"
 
@@ -69,6 +70,7 @@ class Bench {
 
  private:
   void Hear(std::vector<GenerationOutput> outputs) {
+    const test::SureMemory sure;
     const std::lock_guard lock(mutex_);
     for (GenerationOutput& output : outputs) {
       EXPECT(!ends_.contains(output.id));
@@ -188,6 +190,31 @@ TEST(AFailureFailsTheJobsOfItsBatchOnly) {
             static_cast<int>(StatusCode::kInternal));
   EXPECT(bench.Submit(2, {{1}}).ok());
   EXPECT(bench.WaitFor(2).status.ok());
+}
+
+TEST(WhereverMemoryRunsOutEveryJobEndsOnceAndTheNextOneIsComputed) {
+  int count = 0;
+  for (bool has_failed = true; has_failed; ++count) {
+    Bench bench;
+    {
+      bench.embedder.Hold(true);
+      const test::FailingMemory failing(count);
+      const std::vector<Inputs> inputs = {Inputs(10, {1, 2}), {{3}}};
+      for (GenerationId id = 0; id < 2; ++id) EXPECT(bench.Submit(id, inputs[id]).ok());
+      bench.embedder.Hold(false);
+      for (GenerationId id = 0; id < 2; ++id) {
+        const Status status = bench.WaitFor(id).status;
+        EXPECT(status.ok() || status.code() == StatusCode::kOutOfMemory);
+        if (status.ok()) EXPECT(bench.Vectors(id) == VectorsOf(inputs[id]));
+      }
+      has_failed = failing.has_failed();
+    }
+    EXPECT(bench.Submit(2, {{4}, {5}}).ok());
+    EXPECT(bench.WaitFor(2).status.ok());
+    EXPECT(bench.Vectors(2) == VectorsOf({{4}, {5}}));
+    EXPECT_EQ(bench.embedder.stats().active + bench.embedder.stats().waiting, 0U);
+  }
+  EXPECT(count > 10);
 }
 
 TEST(HoldingStopsTheWorkAndNoCancel) {
