@@ -3,9 +3,10 @@
  *
  * The grammar may be narrower than the schema, never wider: a keyword that cannot be enforced is an error that names
  * its place. The grammar is narrower in these points: fixed formatting (`{"a": 1, "b": [true]}`, properties in
- * schema order), no \u escapes, integers of at most 15 digits, and no additional properties unless
- * `additionalProperties` is a schema. With fixed formatting most tokens are forced, and forced tokens need not be
- * computed. Strings, keys and commas are written in a notation (notation.ts), which is JSON's unless said otherwise.
+ * schema order), no \u escapes, integers of at most 15 digits, at most 32 levels in a value without a schema, and no
+ * additional properties unless `additionalProperties` is a schema. With fixed formatting most tokens are forced, and
+ * forced tokens need not be computed. Strings, keys and commas are written in a notation (notation.ts), which is JSON's
+ * unless said otherwise.
  *
  * Everything that may repeat is its own rule, and equal rules are shared, so that equal positions in the grammar are
  * equal states of the automaton that follows it.
@@ -33,6 +34,9 @@ import { References } from './references.ts';
 import { Rules } from './rules.ts';
 import { textOf } from './strings.ts';
 import { Work } from './work.ts';
+
+/** Levels to which a value without a schema may nest. Parsers of tool calls refuse more than about 60. */
+const ANY_LEVELS = 32;
 
 /** Any JSON object. */
 export function jsonGrammar(): string {
@@ -77,7 +81,7 @@ export class SchemaCompiler {
   readonly rules: Rules;
   /** Rule name of each `$ref` with the keywords beside it, reserved before the rule is written: it may be recursive. */
   readonly #ruleOf = new Map<string, string>();
-  /** Name of the rule for any JSON value; null: it is not written yet. */
+  /** Name of the rule for any JSON value, of the most levels that are written yet; null: none are. */
   #anyRule: string | null = null;
   #depth = 0;
 
@@ -148,11 +152,13 @@ export class SchemaCompiler {
 
   #any(): string {
     if (this.#anyRule !== null) return this.#anyRule;
-    const name = this.rules.reserve();
-    this.#anyRule = name;
-    const types: readonly TypeName[] = ['object', 'array', 'string', 'number', 'boolean', 'null'];
-    this.rules.write(name, types.map((type) => this.#typed(type, {}, '')).join(' | '));
-    return name;
+    const expressions = (types: readonly TypeName[]): string[] => types.map((type) => this.#typed(type, {}, ''));
+    const flat = this.rules.choice(expressions(['string', 'number', 'boolean', 'null']));
+    this.#anyRule = flat;
+    // Each level's objects and arrays hold the values of the level before.
+    for (let level = 0; level < ANY_LEVELS; level++)
+      this.#anyRule = this.rules.choice([...expressions(['object', 'array']), flat]);
+    return this.#anyRule;
   }
 
   #reference(schema: JsonObject, path: string): string {
