@@ -40,7 +40,7 @@ class FailingMemory {
 
 }  // namespace svc::test
 
-// Not inlined: the compiler warns of memory that it sees allocated and freed by different functions.
+// Not inlined: the compiler would warn that what `new` returns is freed by another function.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   using svc::test::allocations_left;
   if (!svc::test::has_sure_memory && allocations_left >= 0 && allocations_left-- == 0) {

@@ -13,7 +13,7 @@
 namespace svc {
 namespace {
 
-// Of a value's rules, for the levels below the first. In some notations another level encloses them.
+// Levels below the first. In some notations another level encloses the copied ones.
 constexpr std::size_t kCopies = kMaxJsonDepth - 2;
 
 // For each part, those that it refers to, or that refer to it.
