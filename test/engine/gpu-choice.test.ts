@@ -108,9 +108,12 @@ test('a card for which CUDA 13 has no machine code needs a driver that compiles 
     assert.is(alone.package, null);
     assert.match(
       alone.reason,
-      /^the backend for CUDA 13 has no machine code for NVIDIA \S+ at \S+, and the driver 580\.65\.06 cannot compile it: 590 can; the libraries of CUDA 12 \(libcudart\.so\.12, /,
+      /^the driver 580\.65\.06 is too old to compile the kernels of the CUDA 13 backend for NVIDIA \S+ at \S+; the libraries of CUDA 12 \(libcudart\.so\.12, /,
     );
-    assert.match(alone.hint ?? '', /^update the driver to 590 or newer; or install them from NVIDIA's repository/);
+    assert.match(
+      alone.hint ?? '',
+      /^update the NVIDIA driver to 590 or newer; or install them from NVIDIA's repository/,
+    );
   }
   assert.is(choose({ cards: [unknown!], libraries }).package?.cuda, 13, 'the proof decides');
   const together = choose({ cards: [RTX_4090, h200!], libraries: both });
@@ -125,7 +128,7 @@ test('a card older than all kernels gets CUDA 12, or Vulkan', () => {
   assert.is(found?.kind, 'vulkan');
   assert.match(
     reason,
-    /not CUDA: the backend for CUDA 13 has no machine code for \S+ \S+ at \S+, which is too old for it/,
+    /CUDA was not chosen: the CUDA 13 backend does not support \S+ \S+ at \S+: it needs compute capability 7\.5, the card has 6\.1/,
   );
   assert.match(choose({ cards: [pascal], libraries }, 'cuda').hint ?? '', /svc gpu install vulkan/);
 });
@@ -172,7 +175,7 @@ test('NVIDIA without the libraries of CUDA: Vulkan of its driver, and what CUDA 
   assert.is(found?.kind, 'vulkan');
   assert.match(
     reason,
-    /^a Vulkan driver for NVIDIA is installed; not CUDA: the libraries of CUDA 13 \(libcudart\.so\.13, /,
+    /^a Vulkan driver for NVIDIA is installed; CUDA was not chosen: the libraries of CUDA 13 \(libcudart\.so\.13, /,
   );
   const wanted = choose(machine, 'cuda');
   assert.is(wanted.package, null);

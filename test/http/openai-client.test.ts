@@ -90,8 +90,8 @@ test('a prompt that is too long is refused in the words that agents look for', a
   };
   // LangChain.js reads the first half, LiteLLM the second.
   const words = "400 the prompt exceeds the context window: this model's maximum context length is 2048 tokens, ";
-  assert.is(await messageOf(sizes), `${words}and the prompt has 3638, with one more to be generated`);
-  assert.match(await messageOf({ ...sizes, is_minimum: true }), /the prompt has at least 3638, with one more/);
+  assert.is(await messageOf(sizes), `${words}and the prompt has 3638, plus one for the answer`);
+  assert.match(await messageOf({ ...sizes, is_minimum: true }), /the prompt has at least 3638, plus one for/);
   assert.is(await messageOf(), '400 the prompt exceeds the context window: input[1] has 602 tokens');
 });
 

@@ -9,7 +9,7 @@ import { openAddon } from '../support/native-engine.ts';
 import { modelWithTemplate } from '../support/template-model.ts';
 
 const LOOPS = '{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}';
-const TOO_LONG = /does not end on this chat, or takes too long/;
+const TOO_LONG = /takes too long for this chat, or never ends/;
 const TOO_LARGE = /needs too much memory for this chat/;
 
 /** Templates that are harmless until a message says "spin". */

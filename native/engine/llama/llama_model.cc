@@ -253,9 +253,10 @@ ModelInfo LlamaModel::Describe() const {
 
 Status LlamaModel::TooLong(const Overflow& overflow) {
   const std::string least = overflow.is_minimum ? "at least " : "";
-  return Status("the prompt has " + least + std::to_string(overflow.prompt_tokens) +
-                    " tokens, and with one to generate that is more than the context of " +
-                    std::to_string(overflow.context_length),
+  const std::uint32_t length = overflow.context_length;
+  return Status("the prompt is too long: it has " + least + std::to_string(overflow.prompt_tokens) +
+                    " tokens, and the context of " + std::to_string(length) + " has room for " +
+                    std::to_string(length - 1) + " and an answer",
                 overflow);
 }
 

@@ -420,7 +420,7 @@ export class LocalBackend implements Backend {
         const bytes = this.#prefixBytes;
         if (bytes !== prefix_bytes) created.send({ type: 'prefix_bytes', bytes });
         store.noteLoad(model.path, foundBy(info)).catch((error: unknown) => {
-          log.debug({ model: model.id, err: error }, 'what the load has found is not kept for the record');
+          log.debug({ model: model.id, err: error }, 'cannot save the capabilities that the load has found');
         });
       },
       onDevices: (seen) => {

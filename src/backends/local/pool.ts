@@ -182,7 +182,8 @@ export class Pool {
       return;
     }
     if (entry.uses > 0) {
-      throw new SvcError('BUSY', `${entry.engine.model.id} is used by ${String(entry.uses)} requests`, {
+      const requests = entry.uses === 1 ? '1 request' : `${String(entry.uses)} requests`;
+      throw new SvcError('BUSY', `${entry.engine.model.id} is in use by ${requests}`, {
         hint: 'try again when they have finished',
         retryAfterSeconds: 1,
       });

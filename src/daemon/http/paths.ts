@@ -1,4 +1,6 @@
-/** Paths that clients write otherwise than the route table: aliases, a slash at the end, and what is close to one. */
+/**
+ * Maps the paths of requests to those of the route table: aliases, trailing slashes. Makes the hint for a near miss.
+ */
 import { HTTP_ROUTES } from '../../protocol/routes.ts';
 import { findRoute, PUBLIC } from './routes.ts';
 
@@ -27,5 +29,5 @@ export function nearHint(path: string, method: string): string | undefined {
   const match = findRoute(PUBLIC, routePath(near), method);
   if (match === undefined) return undefined;
   // The route, not the path: a URL may contain secrets.
-  return `did you mean ${match.route.path}? The base URL of OpenAI's API ends in /v1, that of other APIs does not`;
+  return `did you mean ${match.route.path}? Base URLs of OpenAI clients end in /v1, those of other clients do not`;
 }

@@ -177,7 +177,7 @@ async function answer(
   onCaller(caller);
   if (match === undefined) {
     const hint = nearHint(splitTarget(req.url ?? '').path, req.method ?? 'GET');
-    throw new SvcError('NOT_FOUND', 'there is nothing at this path', given({ hint }));
+    throw new SvcError('NOT_FOUND', 'no route has this path', given({ hint }));
   }
   const { route, param } = match;
   if (!answers(route, req.method ?? 'GET')) {

@@ -52,7 +52,7 @@ export function chooseBackend(
   // For a card of NVIDIA, the reason against CUDA is of interest, too.
   const hasNvidia = survey.gpus.some(({ driver }) => driver === 'nvidia');
   return wanted === undefined && hasNvidia
-    ? { ...vulkan, reason: `${vulkan.reason}; not CUDA: ${cuda.reason}` }
+    ? { ...vulkan, reason: `${vulkan.reason}; CUDA was not chosen: ${cuda.reason}` }
     : vulkan;
 }
 
@@ -97,17 +97,27 @@ function obstacleOf({ cuda, kernels }: BackendPackage, cards: readonly Gpu[]): M
     if (kernels === null || capability === null) continue;
     const major = Math.floor(capability / 10);
     if (kernels.machine.some((each) => Math.floor(each / 10) === major && each <= capability)) continue;
-    const backend = `the backend for CUDA ${String(cuda)} has no machine code for ${name}`;
-    if (capability < kernels.compiled_from)
-      return { reason: `${backend}, which is too old for it`, hint: 'use Vulkan: svc gpu install vulkan' };
+    const backend = `the CUDA ${String(cuda)} backend`;
+    if (capability < kernels.compiled_from) {
+      const needed = versionOf(kernels.compiled_from);
+      const own = versionOf(capability);
+      return {
+        reason: `${backend} does not support ${name}: it needs compute capability ${needed}, the card has ${own}`,
+        hint: 'use Vulkan: svc gpu install vulkan',
+      };
+    }
     if (isAtLeast(driverVersion, kernels.compiling_driver)) continue;
-    const least = String(kernels.compiling_driver);
     return {
-      reason: `${backend}, and the driver ${driverVersion ?? ''} cannot compile it: ${least} can`,
-      hint: `update the driver to ${least} or newer`,
+      reason: `the driver ${driverVersion ?? ''} is too old to compile the kernels of ${backend} for ${name}`,
+      hint: `update the NVIDIA driver to ${String(kernels.compiling_driver)} or newer`,
     };
   }
   return undefined;
+}
+
+/** `7.5` of 75, as NVIDIA writes a compute capability. */
+function versionOf(capability: number): string {
+  return (capability / 10).toFixed(1);
 }
 
 /** True for an unknown version. */
@@ -128,7 +138,7 @@ function chooseVulkan(survey: GpuSurvey, packages: readonly BackendPackage[], is
   if (driven.length > 0) {
     return { package: found, reason: `a Vulkan driver for ${vendorsOf(driven)} is installed`, hint: null };
   }
-  if (isWanted) return { package: found, reason: 'it was asked for; no Vulkan driver of a GPU was found', hint: null };
+  if (isWanted) return { package: found, reason: 'it was requested; no Vulkan driver of a GPU was found', hint: null };
   const { reason, hint } = PREPARATION.vulkanDriver(survey.gpus[0] as Gpu);
   return none(reason, hint);
 }

@@ -203,7 +203,7 @@ function programOf(source: string, path: string | null): string | undefined {
 export function mendingOf({ id, source, path, digest, parts }: RegistryEntry): string {
   const program = programOf(source, path);
   if (program !== undefined) {
-    const pull = source.startsWith('lmstudio:') ? '' : `; then, for a copy of its own: svc model pull ${source}`;
+    const pull = source.startsWith('lmstudio:') ? '' : `; to let svc keep a copy: svc model pull ${source}`;
     return `${program} may have removed or replaced it: svc model rm ${id}${pull}`;
   }
   if (path !== null)

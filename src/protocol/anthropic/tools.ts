@@ -77,10 +77,13 @@ export function toTools({ tools, tool_choice: choice }: ToolFields, loaded: Read
 function refuseForeign(tools: ToolFields['tools']): void {
   const index = tools.findIndex(isForeign);
   if (index === -1) return;
-  // Any other text may be no name of a tool.
-  const type = /^[a-z_]{1,64}_\d{8}$/.exec(tools[index]?.type ?? '')?.[0] ?? 'a type';
-  const what = `is ${type}, which svc does not have (no web search, no code execution): offer tools with an input_schema`;
-  throw invalid(`tools[${String(index)}].type`, what);
+  // Other texts are not repeated: they may be anything.
+  const type = /^[a-z_]{1,64}_\d{8}$/.exec(tools[index]?.type ?? '')?.[0];
+  const what =
+    type === undefined
+      ? 'names a tool that svc does not provide'
+      : `is ${type}, a tool that svc does not provide (no web search, no code execution)`;
+  throw invalid(`tools[${String(index)}].type`, `${what}: offer tools with an input_schema`);
 }
 
 function isForeign({ type }: ToolFields['tools'][number]): boolean {

@@ -183,7 +183,7 @@ export function openAiMessage({ code, told, overflow }: SvcError): string {
   const { prompt_tokens, is_minimum, context_length } = overflow;
   const length = `this model's maximum context length is ${String(context_length)} tokens`;
   const size = `${is_minimum ? 'at least ' : ''}${String(prompt_tokens)}`;
-  return `the prompt exceeds the context window: ${length}, and the prompt has ${size}, with one more to be generated`;
+  return `the prompt exceeds the context window: ${length}, and the prompt has ${size}, plus one for the answer`;
 }
 
 export function toOpenAiError(error: SvcError, id: string): object {

@@ -27,7 +27,7 @@ export interface BackgroundOptions {
   onFailure(error: unknown): void;
 }
 
-/** Maximum number of responses on their way. */
+/** Maximum number of responses that run at once. */
 const MOST_RUNS = 64;
 /** Maximum bytes of their journals, which they hold in memory. */
 const MOST_BYTES = 256 * 1024 * 1024;
@@ -111,20 +111,17 @@ export class BackgroundResponses {
   #checkSize(asked: Asked): void {
     const { mostBytes } = this.#options.store;
     if (Buffer.byteLength(JSON.stringify(new Transcript(asked).record)) <= mostBytes) return;
-    throw new SvcError(
-      'REQUEST_TOO_LARGE',
-      `a background response is stored, with at most ${String(mostBytes)} bytes`,
-      {
-        hint: 'shorten the conversation, raise responses.disk_bytes, or ask without background',
-      },
-    );
+    const limit = `a background response may have ${String(mostBytes)} bytes, because it is stored`;
+    throw new SvcError('REQUEST_TOO_LARGE', `the conversation is too large: ${limit}`, {
+      hint: 'shorten the conversation, or send it without background',
+    });
   }
 
   #checkRoom(): void {
     const runs = [...this.#runs.values()];
     const bytes = runs.reduce((sum, run) => sum + run.bytes, 0);
     if (runs.length < MOST_RUNS && bytes < MOST_BYTES) return;
-    throw new SvcError('BUSY', `${String(runs.length)} background responses are on their way`, {
+    throw new SvcError('BUSY', `${String(runs.length)} background responses are running`, {
       hint: 'wait for one, or cancel it: POST /v1/responses/ID/cancel',
     });
   }

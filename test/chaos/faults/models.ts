@@ -54,7 +54,7 @@ function takenFromAStream(name: string, command: string, args: readonly string[]
     withinSeconds: 5,
     daemon: 'lives',
     underLoad: true,
-    sees: /^exit 75: tiny is used by 1 requests, the stream: the whole answer$/,
+    sees: /^exit 75: tiny is in use by 1 request, the stream: the whole answer$/,
     async plant(scene) {
       const stream = await scene.heldStream();
       let saw = '';

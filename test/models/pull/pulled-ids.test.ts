@@ -119,10 +119,7 @@ test('a pull of a model that was imported is refused before anything is fetched'
 
   await rm(path);
   const gone = await rejection(() => store.find('acme/m'), 'MODEL_NOT_FOUND');
-  assert.match(
-    gone.hint ?? '',
-    /svc model rm acme\/m:Q4_0; then, for a copy of its own: svc model pull hf:acme\/m:Q4_0/,
-  );
+  assert.match(gone.hint ?? '', /svc model rm acme\/m:Q4_0; to let svc keep a copy: svc model pull hf:acme\/m:Q4_0/);
   await store.remove('acme/m:Q4_0');
   assert.is(lastOf(await pull(source)).model.id, 'acme/m:Q4_0');
 });

@@ -325,12 +325,14 @@ Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
   }
   if (options.continue_last &&
       (messages.back().role != "assistant" || !messages.back().tool_calls.empty())) {
-    return Refuse("the last message must be a text of the assistant to be continued", "messages");
+    return Refuse("only an assistant message without tool calls can be continued", "messages");
   }
   if (options.continue_last && options.tool_choice == ToolChoice::kRequired &&
       !messages.back().content.empty()) {
-    return Refuse("a call that must happen comes before any text, so it cannot continue one",
-                  "tool_choice");
+    return Refuse(
+        "a forced tool call must begin the answer, so the last assistant message cannot be "
+        "continued with this tool_choice",
+        "tool_choice");
   }
   if (!calls_tools_ && !options.tools.empty() && options.tool_choice != ToolChoice::kNone) {
     return Refuse("this model's chat template has no form for tool calls", "tools");
@@ -339,7 +341,8 @@ Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
     return Refuse("this model's chat template has no reasoning", "reasoning_effort");
   }
   if (thinking_->thinking_ends.empty() && options.reasoning_budget_tokens.value_or(0) > 0) {
-    return Refuse(thinks() ? "this model's reasoning has no tag that could end it"
+    return Refuse(thinks() ? "this model's reasoning has no end tag, so it cannot be limited: use "
+                             "reasoning_effort"
                            : "this model's chat template has no reasoning",
                   "reasoning_budget_tokens");
   }
@@ -407,7 +410,7 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage
           "messages");
     }
     if (WorkLimit::IsExceeded()) {
-      return Refuse("the model's chat template does not end on this chat, or takes too long",
+      return Refuse("the model's chat template takes too long for this chat, or never ends",
                     "messages");
     }
     // Both forms count towards the thread's one WorkLimit.

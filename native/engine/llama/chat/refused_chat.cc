@@ -93,11 +93,11 @@ std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage
 std::string RefusalMessage(std::string_view error, std::string_view source) {
   const std::string reason = ReasonOf(error, source);
   if (reason.empty()) {
-    return "the model's chat template refuses this chat; send one system message first and then "
-           "messages of the user and the assistant in turn, or use another model";
+    return "the model's chat template refuses this chat; send one system message first, then "
+           "alternate user and assistant messages; or use another model";
   }
   return "the model's chat template refuses this chat: \"" + reason +
-         "\"; change the messages as it says, or use another model";
+         "\"; change the messages accordingly, or use another model";
 }
 
 }  // namespace svc

@@ -178,7 +178,7 @@ TEST(AnErrorNamesTheTemplatesOwnReason) {
   const std::string ends = ") }}{% endif %}";
   EXPECT_EQ(message(raises + "'Roles must\talternate.'" + ends, "my secret"),
             "the model's chat template refuses this chat: \"Roles must alternate.\"; change the "
-            "messages as it says, or use another model");
+            "messages accordingly, or use another model");
   // What the chat adds to the reason is left out.
   EXPECT(message(raises + "'Bad message ' + messages[0].content" + ends, "my secret")
              .find("\"Bad message …\"") != std::string::npos);

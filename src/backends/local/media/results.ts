@@ -7,7 +7,7 @@ import type { EngineInfo } from '../../../engine/messages.ts';
 import type { ContentPart, Message } from '../../../protocol/generate.ts';
 import { LIMITS } from '../../../protocol/limits.ts';
 
-/** Of too many, as many become texts at once: with every step the prefix cache loses what follows them. */
+/** Parts replaced at a time, if there are too many: each replacement invalidates the cached prefix behind it. */
 const STEP = LIMITS.media / 2;
 
 type Replace = (part: ContentPart) => string | null;
@@ -21,7 +21,7 @@ export function withSendableResults(messages: readonly Message[]): readonly Mess
     if (type === 'image_url') return '[a picture by URL, which svc does not fetch]';
     if (type === 'text' || older === 0) return null;
     older -= 1;
-    return type === 'image' ? '[an earlier picture]' : '[an earlier sound]';
+    return type === 'image' ? '[an earlier picture, left out]' : '[an earlier sound, left out]';
   });
 }
 

@@ -293,7 +293,8 @@ export class SchemaCompiler {
     this.#work.spend(taken.reduce((sum, name) => sum + name.length, 0));
     if (names === null) return this.#notation.key(keyOtherThan(taken, this.#notation, this.rules));
     const place = `${path}.propertyNames`;
-    if (this.#notation !== JSON_NOTATION) throw invalid(place, 'cannot be enforced: its texts may not be names');
+    if (this.#notation !== JSON_NOTATION)
+      throw invalid(place, 'cannot be enforced where names are written without quotes');
     return `${this.value(names, place)} ${literal(': ')}`;
   }
 
@@ -303,12 +304,12 @@ export class SchemaCompiler {
     if (given === undefined) return null;
     const place = `${path}.propertyNames`;
     const names = this.#references.merged({ type: 'string' }, given, place);
-    if (!isObject(names)) throw invalid(place, 'allows no name');
+    if (!isObject(names)) throw invalid(place, 'allows no property: use additionalProperties: false');
     if (names['enum'] !== undefined || names['const'] !== undefined)
       return new Set(this.constants(names, place) as readonly string[]);
     if (Object.keys(withoutNotes(names)).length === 1) return null;
     if (properties !== undefined || required !== undefined)
-      throw invalid(place, 'cannot be enforced beside properties and required');
+      throw invalid(place, 'cannot be enforced together with properties or required, unless it is an enum');
     return names;
   }
 

@@ -33,7 +33,11 @@ export class Work {
     if (this.#left < 0) throw invalid(this.#param, 'is too complex once its references are resolved');
     if (this.#tools === null) return;
     this.#tools.left -= units;
-    if (this.#tools.left < 0) throw invalid(this.#param, 'is too complex together with the tools before it');
+    if (this.#tools.left < 0)
+      throw invalid(
+        this.#param,
+        'is too complex together with the tools before it: shorten the schemas, or offer fewer tools',
+      );
   }
 
   /** Spends what looking at a schema costs, without the schemas in it. */

@@ -38,7 +38,7 @@ export async function root(exchange: Exchange): Promise<void> {
 export async function consoleFile(exchange: Exchange): Promise<void> {
   // The page itself is at `/` only.
   const file = exchange.param === 'index.html' ? null : await exchange.services.console.page(exchange.param);
-  if (file === null) throw new SvcError('NOT_FOUND', 'there is nothing at this path');
+  if (file === null) throw new SvcError('NOT_FOUND', 'the console has no file at this path');
   send(exchange, file);
 }
 

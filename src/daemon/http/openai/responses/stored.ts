@@ -15,7 +15,7 @@ export async function showResponse(exchange: Exchange): Promise<void> {
     const { response } = await storedOf(exchange);
     if (response['background'] === true) {
       throw new SvcError('NOT_FOUND', 'the events of this response were too large to be stored', {
-        hint: 'ask without stream for what is stored of it',
+        hint: 'request it without stream: its status is stored, and its output if there was room',
       });
     }
     throw invalid('stream', 'is only for responses that were created with background: true');
@@ -24,7 +24,7 @@ export async function showResponse(exchange: Exchange): Promise<void> {
   exchange.reply.json(200, run?.response ?? (await storedOf(exchange)).response);
 }
 
-/** A response on its way is cancelled first. */
+/** A running response is cancelled first. */
 export async function deleteResponse(exchange: Exchange): Promise<void> {
   const { param: id, services, reply } = exchange;
   await (await runningOf(exchange))?.cancel();
