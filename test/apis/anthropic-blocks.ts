@@ -5,7 +5,7 @@ type Block = Readonly<Record<string, unknown>>;
 type Context = Readonly<Record<string, unknown>>;
 
 export const CONTENT = 'messages[].content[]';
-export const CACHE = 'every prompt is cached, without wishes';
+export const CACHE = 'every prompt is cached automatically';
 const PNG = { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' };
 const BY_URL = { type: 'url', url: 'https://example.org/a.png' };
 

@@ -147,11 +147,13 @@ export const COUNT_TOKENS: Api = {
   base: prompt,
   fields: [
     ...FIELDS,
-    ignored('thinking.display', 'nothing is answered', 'omitted', { thinking: { type: 'adaptive' } }),
+    ignored('thinking.display', 'tokens are counted; no answer is generated', 'omitted', {
+      thinking: { type: 'adaptive' },
+    }),
   ],
 };
 
-const CHOSEN = `svc's own policies choose what stands in for a model`;
+const CHOSEN = "fallbacks are set by svc's policies";
 const NEW_BLOCKS = ['tool_addition', 'tool_removal', 'compaction', 'mcp_tool_listing', 'fallback'];
 const USER = { role: 'user', content: 'hi' };
 const LATE = {
@@ -176,7 +178,7 @@ export const BETA_MESSAGES: Api = {
     ignored('betas', 'a header; every beta is served alike', ['x']),
     ignored('billing_policy', SERVICE, { type: 'billing_policy' }),
     refused('compaction', { type: 'compaction' }),
-    ignored('context_management', 'an economy of the client: the history is left as it is', { edits: [] }),
+    ignored('context_management', 'svc does not shorten the history', { edits: [] }),
     ignored('fallback_credit_token', SERVICE, 't'),
     ignored('fallbacks', CHOSEN, 'default'),
     refused('mcp_servers', [{ type: 'url', name: 'a', url: 'https://mcp.example' }]),
@@ -191,7 +193,7 @@ export const BETA_MESSAGES: Api = {
       },
     ),
     refused('thread', { type: 'create' }),
-    ignored('output_config.task_budget', 'an economy of the client', { type: 'tokens', total: 9 }),
+    ignored('output_config.task_budget', 'svc has no budget for a whole task', { type: 'tokens', total: 9 }),
     ignored('thinking.block_binding', 'signatures are not checked', {}, { thinking: { type: 'adaptive' } }),
     refused('thinking.display = updates', 'updates', { thinking: { type: 'adaptive' } }),
     honouredIn('messages[].clear_at', 'messages', CLEARED, { messages: [...LATE.messages, USER] }),

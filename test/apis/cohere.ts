@@ -33,11 +33,7 @@ export const RERANK_V2: Api = {
     isCamelCase: true,
   },
   base,
-  fields: [
-    ...COMMON,
-    LEN,
-    ignored('priority', "an order among Cohere's customers; svc serves requests as they come", 9),
-  ],
+  fields: [...COMMON, LEN, ignored('priority', "a priority within Cohere's service; svc has none for reranking", 9)],
 };
 
 /** As in Jina's documentation: there is no SDK. */

@@ -5,8 +5,8 @@ import { honoured, ignored, needed, refused, type Api, type Field } from './decl
 type Body = Readonly<Record<string, unknown>>;
 
 const MODEL: Field = honoured('model', 'model', 'small');
-const HOW = 'it says how llama-server computes, not what';
-const CHATS = 'it is about chats, and llama-server sets it itself';
+const HOW = 'it tunes llama-server and does not change the answer';
+const CHATS = 'it belongs to chats; llama-server sets it itself';
 const NOTHING_CUT = 'nothing is cut off a prompt';
 const DRAFTS = 'svc drafts from the prompt by itself';
 const THINKS = 'raw prompts are answered without reasoning';
@@ -86,7 +86,7 @@ const IGNORED: readonly Field[] = [
     ignored(name, HOW, 1),
   ),
   ...['verbose', 'timings_per_token', 'return_progress', 'sse_ping_interval'].map((name) =>
-    ignored(name, 'an answer has the same fields always', 1),
+    ignored(name, 'the answer always has the same fields', 1),
   ),
   ...['n_max', 'n_min', 'p_min', 'type', 'ngram_size_n', 'ngram_size_m', 'ngram_min_hits'].map((name) =>
     dotted(`speculative.${name}`, DRAFTS, 1),
@@ -204,7 +204,7 @@ export const APPLY_TEMPLATE: Api = {
     honoured('top_logprobs', 'logprobs', 2, { logprobs: true }),
     ignored('stream', OF_ANSWER, true),
     refused('thinking_budget_tokens', 100),
-    ignored('reasoning_budget_message', 'a budget ends reasoning without a message', 'Enough.'),
+    ignored('reasoning_budget_message', "svc ends reasoning with the template's end tag alone", 'Enough.'),
     ignored('reasoning_control', OF_ANSWER, true),
     ignored('reasoning_format', 'reasoning is always apart from the answer', 'none'),
     ignored(
@@ -212,7 +212,7 @@ export const APPLY_TEMPLATE: Api = {
       'a last message of the assistant is continued, every other one is answered',
       false,
     ),
-    ignored('continue_final_message', 'a last message of the assistant is continued always', true),
+    ignored('continue_final_message', 'a last message of the assistant is always continued', true),
   ],
 };
 
@@ -222,5 +222,5 @@ export const PROPS: Api = {
   method: 'GET',
   sdk: null,
   base: {},
-  fields: [honoured('model', 'answer', 'fast'), ignored('autoload', 'no model is loaded for its properties', true)],
+  fields: [honoured('model', 'answer', 'fast'), ignored('autoload', '/props never loads a model', true)],
 };

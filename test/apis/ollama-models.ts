@@ -11,9 +11,9 @@ export const OLLAMA_SHOW: Api = {
   base: named,
   fields: [
     needed('model'),
-    ignored('system', 'the answer is about the model as it is', 'Be brief.'),
-    ignored('template', 'the answer is about the model as it is', '{{ .Prompt }}'),
-    ignored('options', 'the answer is about the model as it is', { seed: 1 }),
+    ignored('system', 'the stored model is described, without changes', 'Be brief.'),
+    ignored('template', 'the stored model is described, without changes', '{{ .Prompt }}'),
+    ignored('options', 'the stored model is described, without changes', { seed: 1 }),
   ],
 };
 
@@ -25,7 +25,7 @@ export const OLLAMA_PULL: Api = {
   fields: [
     honoured('model', 'model', 'other'),
     honoured('stream', 'answer', false),
-    ignored('insecure', 'svc pulls by the rules of its config only', true),
+    ignored('insecure', "transport rules are svc's own", true),
   ],
 };
 
@@ -40,7 +40,7 @@ export const OLLAMA_CREATE: Api = {
     honoured('system', 'system', 'Be brief.'),
     honoured('parameters', 'parameters', { temperature: 1 }),
     honoured('stream', 'answer', false),
-    ignored('license', "the licence in the model's file holds", 'MIT'),
+    ignored('license', "the licence is read from the model's file", 'MIT'),
     refused('template', '{{ .Prompt }}'),
     refused('messages', [{ role: 'user', content: 'hi' }]),
     refused('adapters', { 'a.gguf': 'sha256:00' }),

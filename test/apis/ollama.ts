@@ -114,7 +114,7 @@ export const OLLAMA_GENERATE: Api = {
 const VECTORS: readonly Field[] = [
   honoured('model', 'model', 'small'),
   honoured('keep_alive', 'keep_alive_seconds', '5m'),
-  ignored('options', 'none of them matters to vectors; they are checked all the same', { temperature: 1 }),
+  ignored('options', 'they do not affect vectors, but are checked', { temperature: 1 }),
 ];
 
 export const OLLAMA_EMBED: Api = {

@@ -12,7 +12,7 @@ const CALLS = [{ id: 'c1', ...TOOL, function: { name: 'f', arguments: '{}' } }];
 const CALLED = { messages: [{ role: 'assistant', content: null, tool_calls: CALLS }] };
 const CUSTOM_CALL = { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'c1', type: 'custom' }] }] };
 const CONTENT = 'messages[].content[]';
-const CACHE = 'every prompt is cached, without wishes';
+const CACHE = 'every prompt is cached automatically';
 
 const IMAGE = { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: `${PNG}AAAA` } }] }] };
 const AUDIO = { type: 'input_audio', input_audio: { format: 'wav', data: 'UklGRg==' } };

@@ -7,7 +7,7 @@ type Context = Readonly<Record<string, unknown>>;
 export const ITEM = 'input[]';
 const PART = `${ITEM}.content[]`;
 const OUTPUT = `${ITEM}.output[]`;
-export const CACHE = 'every prompt is cached, without wishes';
+export const CACHE = 'every prompt is cached automatically';
 const PNG = 'data:image/png;base64,iVBORw0KGgo=';
 
 const alone = (item: Item): Context => ({ input: [item] });
@@ -161,7 +161,7 @@ export const INPUT: readonly Field[] = [
   ignored(`${ITEM}.summary[].type`, 'there is one type', 'summary_text', { input: [USER, THOUGHT] }),
   ignored(`${ITEM}.encrypted_content`, 'the reasoning is in its item', 'x', { input: [USER, THOUGHT] }),
   ignored(`${ITEM}.id`, 'models read no ids; the list of input items repeats it', 'msg_1', alone(USER)),
-  ignored(`${ITEM}.status`, 'every item counts as it is', 'completed', alone(USER)),
+  ignored(`${ITEM}.status`, 'the status of an item is not used', 'completed', alone(USER)),
   ignored(`${ITEM}.phase`, 'chat templates have no phases', 'commentary', alone({ ...USER, role: 'assistant' })),
   ignored(`${ITEM}.caller`, 'only the model calls tools here', { type: 'direct' }, alone(CALL)),
   ...FOREIGN_FIELDS.map((name) => refused(`${ITEM}.${name}`, 'x', alone({ type: 'file_search_call' }), `${ITEM}.type`)),

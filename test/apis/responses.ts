@@ -118,7 +118,7 @@ export const RESPONSE_TOKENS: Api = {
   hasStored: true,
   fields: [
     ...PROMPT,
-    ignored('reasoning.summary', 'nothing is answered', 'auto'),
+    ignored('reasoning.summary', 'tokens are counted; no answer is generated', 'auto'),
     ignored('personality', NO_SETTING, 'friendly'),
   ],
 };
@@ -133,7 +133,7 @@ export const RESPONSE_SHOWN: Api = {
   fields: [
     honoured('stream', 'answer', true),
     honoured('starting_after', 'answer', 1, { stream: true }),
-    ignored('include', 'a response has everything that it ever has', ['message.output_text.logprobs']),
+    ignored('include', 'all stored fields are always returned', ['message.output_text.logprobs']),
     ignored('include_obfuscation', 'a stream has no padding', true),
   ],
 };
@@ -150,6 +150,6 @@ export const RESPONSE_ITEMS: Api = {
     honoured('after', 'answer', 'msg_STORED_in1'),
     honoured('order = asc', 'answer', 'asc'),
     ignored('order = desc', 'it is the default', 'desc'),
-    ignored('include', 'an item has everything that it ever has', ['message.input_image.image_url']),
+    ignored('include', 'all stored fields are always returned', ['message.input_image.image_url']),
   ],
 };
