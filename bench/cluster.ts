@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startFront, startServer, type Daemon } from './cluster/farm.ts';
 import { Load, type Outcome } from './cluster/load.ts';
+import { wrapped } from './page.ts';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const SERVERS = 6;
@@ -120,7 +121,7 @@ try {
   }
   const all = await load.stop();
   const affinity = affinityOf(well);
-  const text = report(rows, affinity, all.length);
+  const text = wrapped(report(rows, affinity, all.length));
   await writeFile(join(root, 'docs', 'cluster.md'), text);
   console.log(text);
   const holds = affinity >= 0.9 && rows.every((row) => row.lost === 0 && (row.ill.stays || row.shiftMs <= SHIFT_MS));

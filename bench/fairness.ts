@@ -88,7 +88,7 @@ try {
 }
 await writeSection(
   [
-    '## A question beside a crowd',
+    '## Fairness between API keys',
     '',
     `Written by \`npm run bench:fairness\` on ${machine()}: the time to the first token of one API key's question while`,
     `another key keeps one generation running, and while it keeps ${String(MANY)} queued. Medians of ${String(repetitions)} interleaved`,

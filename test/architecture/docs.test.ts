@@ -1,4 +1,7 @@
-/** The documentation lists every error, route, setting and environment variable, and the limits of model files. */
+/**
+ * The documentation lists every error, route, setting and environment variable, and the limits of model files. Its prose
+ * is wrapped, and the figures that README.md repeats are those of the pages where they were measured.
+ */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as v from 'valibot';
@@ -9,7 +12,7 @@ import { VARIABLES } from '../../src/process/environment.ts';
 import { GGUF_LIMITS, MODEL_RANGES } from '../../src/models/gguf/gguf-limits.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import { CONTROL_ROUTES, HTTP_ROUTES } from '../../src/protocol/routes.ts';
-import { read } from './source-files.ts';
+import { read, trackedFiles } from './source-files.ts';
 
 /** Cells of all table rows in a Markdown file, without backquotes. */
 function rowsOf(path: string): string[][] {
@@ -116,6 +119,46 @@ test('docs/models.md states the limits of model files', () => {
   for (const [key, range] of Object.entries(MODEL_RANGES)) {
     assert.equal(rows.find(([name]) => name === key)?.slice(1), [range.least, range.most].map(String), key);
   }
+});
+
+/** Pages that are not wrapped: programs write the first two; the third is wrapped when its present text is revised. */
+const UNWRAPPED = ['docs/platforms.md', 'docs/reliability.md', 'docs/security.md'];
+
+test('prose is wrapped at 120 columns', () => {
+  const pages = trackedFiles().filter((path) => /^(README|CONTRIBUTING|docs\/.+)\.md$/.test(path));
+  assert.ok(pages.length > 30);
+  for (const page of pages.filter((path) => !UNWRAPPED.includes(path))) {
+    const prose = read(page).replaceAll(/^```[^]*?^```/gm, '');
+    const wide = prose
+      .split('\n')
+      .filter((line) => line.length > 120 && !/^\s*[|<#!]/.test(line) && line.trim().includes(' '));
+    assert.equal(wide, [], page);
+  }
+});
+
+test('README.md and docs/decisions.md repeat the figures of docs/benchmarks.md and docs/reliability.md', () => {
+  const rows = rowsOf('docs/benchmarks.md');
+  const against = (peer: string, scenario: string): readonly string[] => {
+    const [, ...cells] = rows.find(([name = '', , other]) => name.includes(scenario) && other === peer) ?? [];
+    return cells.map((cell) => cell.split(' ')[0]?.replace(/(\d)(\d{3})$/, '$1,$2') ?? '');
+  };
+  const repeats = (page: string, sentence: string): void =>
+    assert.ok(read(page).replaceAll(/\s+/g, ' ').includes(sentence), `${page} does not say "${sentence}"`);
+
+  const [all = '', , theirs = '', ratio = ''] = against('llama-server', '8 streams at once');
+  repeats('README.md', `${all} tokens/s from svc and ${theirs} from llama-server`);
+  repeats('docs/decisions.md', `${ratio} times as fast as in llama-server`);
+  const [one = '', , theirOne = ''] = against('llama-server', 'one stream: decode');
+  repeats('README.md', `One stream alone gets ${one} and ${theirOne}.`);
+  const [first = '', , theirFirst = ''] = against('llama-server', 'a question of 12 words');
+  repeats('README.md', `${first} ms from svc, and in ${theirFirst} ms from llama-server`);
+  const [ofSchema = ''] = against('–', 'output by a JSON schema');
+  repeats('docs/decisions.md', `decodes ${ofSchema} times as fast as free output`);
+  const [, reached = '', targets = ''] = /^\*\*(\d+) of (\d+) bars reached/m.exec(read('docs/benchmarks.md')) ?? [];
+  repeats('README.md', `has ${targets} targets, and svc reached ${reached}.`);
+  const [, faults = ''] = /^(\d+) passed/m.exec(read('docs/reliability.md')) ?? [];
+  repeats('README.md', `injects ${faults} faults`);
+  repeats('README.md', `withstood all ${faults} `);
 });
 
 test.run();

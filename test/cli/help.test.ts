@@ -72,9 +72,10 @@ test('docs/cli.md describes exactly the existing commands, flags and exit codes'
   );
   for (const [name, command] of commands) {
     const section = sections.get(name) ?? '';
+    const unwrapped = section.replaceAll('\n', ' ');
     assert.ok(section.includes(command.summary), `${name}: summary`);
     assert.ok(section.includes(`    ${usageOf(name, command)}\n`), `${name}: usage`);
-    for (const paragraph of command.detail ?? []) assert.ok(section.includes(paragraph), `${name}: ${paragraph}`);
+    for (const paragraph of command.detail ?? []) assert.ok(unwrapped.includes(paragraph), `${name}: ${paragraph}`);
     assert.match(section, /^Exit: \d/m, name);
     const rows = section.split('\n').filter((line) => line.startsWith('| `'));
     const expected = Object.entries(command.flags).map(

@@ -45,8 +45,8 @@ await writeFile(
   PAGE,
   `# Faults of servers during a pull, and their outcome
 
-Made by \`node --import tsx test/models/pull/pull-faults.ts\`; \`test/models/pull/faults.test.ts\` checks every row. A model of
-${CONTENT.length.toLocaleString('en-US')} bytes is pulled in parts of 256 KiB over three connections, from a hub and a store on two ports of this
+Made by \`node --import tsx test/models/pull/pull-faults.ts\`; \`test/models/pull/faults.test.ts\` checks every row. A model
+of ${CONTENT.length.toLocaleString('en-US')} bytes is pulled in parts of 256 KiB over three connections, from a hub and a store on two ports of this
 machine that behave like the real ones. Bytes fetched twice arrived but could not be kept, or had arrived before. In
 every row with an error, no file exists under the model's name.
 

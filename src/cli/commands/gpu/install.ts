@@ -16,7 +16,7 @@ import { print, printJsonLine, say, sayProgress } from '../../terminal/output.ts
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export const spec = {
-  summary: 'Install the backend that fits the GPU, and prove it',
+  summary: 'Install the backend that fits the GPU, and verify it',
   detail: [
     'Without BACKEND it takes CUDA if the NVIDIA driver and the libraries of CUDA are there, otherwise Vulkan. The package comes from the npm registry of your npm config and must have the digest that svc was built with. A child process then computes with the built-in model: its tokens must be those of the processor. If anything fails, the backend is removed again. Restart the daemon afterwards.',
   ],
