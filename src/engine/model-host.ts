@@ -84,7 +84,7 @@ export class ModelHost {
     const { path, options, contextLengths } = message;
     try {
       const estimates = await this.#open(message).estimateMemory(path, options, contextLengths);
-      // The plan needs to know what this process has by now.
+      // The plan needs the memory that this process uses now.
       this.#beat();
       this.#send({ type: 'estimated', estimates });
     } catch (error) {

@@ -56,8 +56,9 @@ export class Dispatchers {
 }
 
 /**
- * True if requests to `url` go through a proxy, or fail because its URL is invalid. undici alone knows how it reads
- * `NO_PROXY`, so it is given a request: if it tries to connect by itself, there is no proxy. No connection is made.
+ * True if requests to `url` go through a proxy, or fail because its URL is invalid. Only undici knows how it interprets
+ * `NO_PROXY`. So it gets a request whose connectors always fail: if it calls the one for direct connections, there is
+ * no proxy.
  */
 export async function isProxied(url: URL): Promise<boolean> {
   if (ignoresProxy(url)) return false;

@@ -1,6 +1,6 @@
 /**
- * Notices that a peer is silent. A plain timer would blame it for a standstill of this process: Node runs the timers
- * that are due before it reads from sockets. So this one calls back after Node has read what had arrived.
+ * Detects a silent peer. A plain timer also fires after this process itself was stopped or blocked, because Node runs
+ * due timers before it reads sockets. This one fires only after Node has read what had arrived.
  */
 export class SilenceTimer {
   readonly #timer: NodeJS.Timeout;

@@ -1,7 +1,7 @@
 import { given } from './given.ts';
 /**
- * The only table of errors. HTTP status, gRPC status, exit code, the API families' error types and whether to
- * retry all follow from the code; no code compares messages.
+ * The only table of errors. HTTP status, gRPC status, exit code, the API families' error types and whether to retry all
+ * follow from the code. Only ollama/error.ts compares messages.
  */
 
 /** Properties of an error code. */

@@ -22,12 +22,13 @@ export function parsedJson(text: string): unknown {
   return orElse<unknown, undefined>(() => JSON.parse(text), undefined);
 }
 
-/** The property in which `objectText` keeps a text that is no JSON object. */
+/** The property in which `objectText` keeps a text that is not a JSON object. */
 const KEPT = 'invalid_arguments';
 
 /**
- * Returns the JSON of an object: the arguments of a tool call in the history, which a limit may have cut off. `text` if
- * it is one, `{}` if it is empty or null, otherwise an object with the text, so that a model sees what it wrote.
+ * Returns the arguments of an earlier tool call as a JSON object. A valid object is returned unchanged; empty text and
+ * null become `{}`. Anything else (arguments that a token limit cut off) is put into an object, so that the model sees
+ * it.
  */
 export function objectText(text: string): string {
   const value = parsedJson(text);

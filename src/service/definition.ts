@@ -61,7 +61,8 @@ function sharedDirectories({ configFile, socketPath, runtimeDir }: Paths): strin
   // A config that is a link is replaced where it really is.
   const config = [configFile, orElse(() => realpathSync(configFile), configFile)].map((file) => dirname(file));
   const socket = dirname(socketPath);
-  // Directories that are empty after a boot: one in them may not exist when the service starts.
+  // Directories that are cleared at boot. A subdirectory may be missing when the service starts, so the parent is
+  // listed.
   const emptied = [variable('XDG_RUNTIME_DIR'), tmpdir()].find((each) => socket.startsWith(`${String(each)}/`));
   return [...new Set([...config, ...(socket === runtimeDir ? [] : [emptied ?? socket])])];
 }

@@ -36,7 +36,7 @@ export interface Manager {
 
 /** Timeout of a command; a stop waits for the drain. */
 const COMMAND_MS = 90_000;
-/** Between two looks at an agent of launchd that stops. */
+/** Poll interval while a launchd agent stops. */
 const POLL_MS = 100;
 
 /** Throws INVALID_REQUEST on platforms without a supported service manager. */
@@ -95,7 +95,7 @@ const launchd: Manager = {
   files: (definition) => [{ path: agentPath(), text: launchAgent(definition) }],
   async enable() {
     await this.disable();
-    // A user may have disabled it, which outlives its files.
+    // `launchctl disable` outlasts the agent's files, so it is undone.
     await launchctl('enable', agentTarget());
     await launchctl('bootstrap', userDomain(), agentPath());
   },

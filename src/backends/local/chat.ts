@@ -45,8 +45,7 @@ export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages'
 }
 
 /**
- * Without a last message of the assistant that has nothing to continue: llama.cpp writes no header for such a message,
- * and the model would write one itself.
+ * Drops an empty last message of the assistant: llama.cpp renders no header for it, so the model would generate one.
  */
 function withoutEmptyEnd(messages: readonly Message[]): readonly Message[] {
   const last = messages.at(-1);
@@ -72,8 +71,8 @@ function checkNames(tools: readonly Tool[]): void {
 }
 
 /**
- * `budget`: what compiling the grammars of all tools may take; null: no tool may be called. `isForced`: the model must
- * call it if it is the one.
+ * `budget`: work that is left for compiling the grammars of all tools; null: no tool may be called. `isForced`:
+ * `tool_choice` forces this tool or any tool.
  */
 function toTool(tool: Tool, index: number, budget: ToolsBudget | null, isForced: boolean): NativeTool {
   const { name, description = '', parameters, strict } = tool;
@@ -131,9 +130,9 @@ function answered(
 }
 
 /**
- * Compact JSON without needless escapes, in which a control token of the model might hide. Numbers are kept as they
- * are written, and names in their order. REQUIRES: `json` is valid. No expression matches whole strings: millions of
- * escapes overflow its stack.
+ * Compact JSON without needless escapes, in which a control token of the model might hide. Numbers are kept as they are
+ * written, and names in their order. REQUIRES: `json` is valid. It uses no regular expression on whole strings:
+ * millions of escapes would overflow the regex engine's stack.
  */
 function compact(json: string): string {
   let written = '';

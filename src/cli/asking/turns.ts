@@ -90,7 +90,7 @@ class TerminalLines implements Lines {
       historySize: HISTORY_LINES,
       removeHistoryDuplicates: true,
     });
-    // The shell that has the terminal in between turns the mode off.
+    // After Ctrl-Z, the shell turns bracketed paste off.
     resumeAfterStop(this.#editor, () => this.#output.write(PASTE_MARKS.on));
     this.#editor.on('line', (line) => {
       this.#take(line);

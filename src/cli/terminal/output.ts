@@ -30,7 +30,7 @@ export const out: Terminal = terminal(process.stdout);
 /** Terminal properties of standard error. */
 export const err: Terminal = terminal(process.stderr);
 
-/** Prints one line of data; as all functions here, nothing in it that would control a terminal. */
+/** Prints one line of data. On a terminal, control characters are removed, as in all functions here. */
 export function print(line: string): void {
   process.stdout.write(`${tame(line, out)}\n`);
 }
@@ -261,7 +261,7 @@ function harmless(text: string): string {
 function tame(text: string, { isTerminal, hasColour }: Terminal): string {
   if (!isTerminal) return text;
   if (!hasColour) return harmless(text);
-  // Every second piece is a style. 8 would hide text.
+  // Odd pieces are SGR sequences (colours and styles). SGR 8 would conceal text.
   // eslint-disable-next-line no-control-regex
   const pieces = text.split(/(\u001b\[(?:1;)?(?!8m)\d{1,2}m)/);
   return pieces.map((piece, at) => (at % 2 === 1 ? piece : harmless(piece))).join('');

@@ -12,7 +12,7 @@ export interface Gpu {
   readonly name: string;
   /** Kernel driver; null: none is bound. */
   readonly driver: string | null;
-  /** Version of the driver; drivers of the kernel itself have that of the kernel. null: unknown, or no driver. */
+  /** Version of the driver; in-tree drivers have the kernel's version. null: unknown, or no driver. */
   readonly driverVersion: string | null;
   /** NVIDIA's compute capability, times ten; null: another vendor, or unknown. */
   readonly capability: number | null;

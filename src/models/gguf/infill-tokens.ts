@@ -5,7 +5,10 @@ import type { GgufEntry } from './gguf-values.ts';
 /** Keys of the token that ends the prompt; files of older converters have the second. */
 const KEYS = ['tokenizer.ggml.fim_mid_token_id', 'tokenizer.ggml.middle_token_id'];
 
-/** Its texts, by which libllama finds it in a file without such a key. A vocabulary with it has the other two. */
+/**
+ * Texts of the middle token, by which libllama finds it without such a key. A vocabulary that has it also has the
+ * prefix and suffix tokens.
+ */
 const TEXTS = [
   '<|fim_middle|>',
   '<fim-middle>',

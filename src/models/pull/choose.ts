@@ -15,7 +15,10 @@ export interface Choice {
   readonly weights: readonly ListedFile[];
   /** The projector that a vision model needs. */
   readonly projector: ListedFile | null;
-  /** The quantisation in the file names, in upper case; the file's name if it has none or another model has it, too. */
+  /**
+   * The quantisation in the file names, in upper case; the file's name if there is no quantisation in it, or several
+   * models have the same one.
+   */
   readonly label: string;
 }
 

@@ -33,7 +33,7 @@ export async function findAtUrl(web: Web, { url, digest }: UrlReference, signal:
   return {
     id: modelIdFor(name, new Set()),
     isIdFixed: false,
-    // A query may select the file, and the recorded source has none: then the digest must be equal, too.
+    // The recorded source has no query, though a query may select the file: then the digest must match, too.
     replaces: (before) => before.source === shownUrl(url) && (url.search === '' || before.digest === digest),
     aliases: [],
     origin: shownUrl(url),

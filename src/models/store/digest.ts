@@ -31,7 +31,7 @@ export async function copyWithDigest(path: string, to: string, onProgress?: OnPr
   }
 }
 
-/** Digests of files at their paths, each computed once for a state of the file. Computing ends with the signal. */
+/** Cache of file digests, by path, inode, size and modification time. The signal aborts a computation. */
 export class DigestsOnce {
   readonly #signal: AbortSignal | undefined;
   readonly #known = new Map<string, Promise<string>>();

@@ -6,10 +6,10 @@ import { BUILTIN_ID } from './builtin-id.ts';
 import { freeId, modelIdFor } from './model-id.ts';
 import type { Registry, RegistryEntry } from './registry.ts';
 
-/** How a model that comes into the store is named. */
+/** How a new model is named. */
 export interface NewModel {
   readonly id: string;
-  /** False if the id is only made from a file name: then a free one is chosen while it is taken. */
+  /** False if the id was derived from a file name: if it is taken, a free one is chosen. */
   readonly isIdFixed: boolean;
   /** True if the model is a newer version of this one in the store, which it replaces. */
   replaces(before: Pick<RegistryEntry, 'source' | 'digest'>): boolean;
@@ -56,7 +56,7 @@ export function checkFree(name: string, registry: Registry): void {
 }
 
 /**
- * Returns the id for a model that comes into the store, and the model there that it is a newer version of.
+ * Returns the id for a new model, and the stored model that it replaces, if any.
  * @throws SvcError INVALID_REQUEST if another model has its id and no other id can be chosen
  */
 export function placeFor(model: NewModel, registry: Registry): { id: string; before: RegistryEntry | undefined } {

@@ -192,7 +192,7 @@ function sum(tensors: readonly GgufTensor[]): number {
   return tensors.reduce((total, { bytes }) => total + bytes, 0);
 }
 
-/** The copy replaces no model, also none that was added during the work. */
+/** The copy never replaces a model, not even one that was added meanwhile. */
 function newModel(source: ModelRecord, id: string, weights: FetchedFile, projector: FetchedFile | null): FetchedModel {
   return {
     id,

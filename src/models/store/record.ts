@@ -26,7 +26,7 @@ export function entryOf(
   };
 }
 
-/** The entry with what its files are now; it keeps what does not come from them. */
+/** Returns the entry, updated from its files. Fields that do not come from the files are kept. */
 export function readAgain(
   { id, aliases, source, path, projector, adapters }: RegistryEntry,
   files: readonly StoredFile[],

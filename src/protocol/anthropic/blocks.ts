@@ -20,7 +20,7 @@ const ImageBlockSchema = v.object({
   ]),
 });
 
-/** Text only: of a PDF or a file, which no field is kept of, svc knows only that it is there. */
+/** Text. Of PDFs and files only the type is kept: svc cannot read them. */
 const DocumentBlockSchema = v.object({
   type: v.literal('document'),
   title: v.nullish(v.string()),

@@ -102,7 +102,8 @@ function userMessages({ param, blocks }: Turn): PlacedMessage[] {
     if (block.type === 'tool_result') results.push(resultMessage(block, at));
     else rest.push({ block, param: at });
   }
-  // Beside results it is most likely a file that a tool has read, which comes with every later request.
+  // Next to tool results, a document is most likely a file that a tool read; clients resend it with every request, so
+  // it is not refused.
   if (results.length === 0) rest.forEach(refuseUnread);
   if (rest.length === 0 && results.length > 0) return results;
   return [...results, { message: { role: 'user', ...contentOf(rest) }, place: placeOf(param, rest) }];

@@ -72,7 +72,7 @@ function toCall(fields: object, input: readonly unknown[]): OllamaEmbedCall {
   return { model, requests, keepAliveSeconds: keep_alive };
 }
 
-/** A blank for an empty text: a model, like a provider, has no vector for no token. */
+/** Replaces an empty text by a space: neither models nor providers embed an input without tokens. */
 function notEmpty(text: unknown): unknown {
   return text === '' ? ' ' : text;
 }

@@ -19,15 +19,15 @@ const NAMES: readonly (readonly [ours: RegExp, theirs: string])[] = [
   [/^stop/, 'options.stop'],
 ];
 
-/** The engine's reasons for which clients ask again without the field, once they read Ollama's words for them. */
+/** Engine errors after which Ollama's clients retry without the field, if the error has Ollama's wording. */
 const MISSING: readonly (readonly [reason: RegExp, what: string])[] = [
   [/has no form for tool calls$/, 'tools'],
   [/has no reasoning$/, 'thinking'],
 ];
 
 /**
- * Begins the errors that clients recognise as Ollama does. In others it names the field at fault as the client does, in
- * the message: Ollama's errors have no other place for it. `model`: as the client spelled it.
+ * Begins the errors that clients recognise with Ollama's wording. All other messages name the field at fault, by the
+ * client's name: Ollama's errors have no field for it. `model`: as the client spelled it.
  */
 export function inOllamasWords(error: unknown, model: string): unknown {
   if (!(error instanceof SvcError)) return error;
@@ -43,7 +43,9 @@ export function inOllamasWords(error: unknown, model: string): unknown {
   return reworded(error, named + rest, named);
 }
 
-/** Counts the inputs that an error names from the first of the whole request. `start`: place of the batch's first. */
+/**
+ * Converts the input index in an error from its batch to the whole request. `start`: index of the batch's first input.
+ */
 export function inWholeInput(error: unknown, start: number): unknown {
   if (start === 0 || !(error instanceof SvcError)) return error;
   const counted = (text: string): string =>

@@ -96,8 +96,8 @@ function capabilitiesOf(
 const THINKS = /think>|\[THINK\]|<\|channel|enable_thinking|reasoning_content/;
 
 /**
- * What the files say of capabilities that a load tries. Editors ask before the first load and keep the answer, so here,
- * as in Ollama, a guess is better than none.
+ * Guesses from the files the capabilities that a load tests. Editors ask before the first load and cache the answer, so
+ * a guess is better than none, as in Ollama.
  */
 function guessedFrom({ metadata, template, projector }: ModelDescription): Capability[] {
   const signs: readonly (readonly [Capability, boolean])[] = [

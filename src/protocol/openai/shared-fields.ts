@@ -82,7 +82,7 @@ export function readFields(body: unknown, unsupported: ReadonlyMap<string, Unsup
   return fields;
 }
 
-/** The least bias, which no other outweighs. */
+/** Lowest bias: the token is practically never sampled. */
 const NEVER = -100;
 
 /** llama-server's list of pairs as OpenAI's object; `false` is a token that is never sampled. */
@@ -97,7 +97,9 @@ function biasesOf(pairs: readonly unknown[]): object {
   );
 }
 
-/** `max_tokens` of a request with this limit. A prompt is computed only for an answer, of at least one token. */
+/**
+ * Converts a client's limit. Negative: no limit. 0 becomes 1: the engine computes a prompt only to generate a token.
+ */
 export function toMaxTokens(limit: number | undefined): number | undefined {
   return limit === undefined || limit < 0 ? undefined : Math.max(1, limit);
 }

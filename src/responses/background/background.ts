@@ -79,7 +79,7 @@ export class BackgroundResponses {
     return this.#run({ asked: whole, entries: [] }, journal);
   }
 
-  /** A response on its way. null: `owner` has none with this id. */
+  /** A running response. null: `owner` has none with this id. */
   async running(id: string, owner: string): Promise<BackgroundRun | null> {
     await this.open();
     const run = this.#runs.get(id);
@@ -165,7 +165,7 @@ export class BackgroundResponses {
   }
 }
 
-/** The response as far as it is read to learn how it ended; an answer that cannot be read is a failure. */
+/** Returns the response without its items. If it had an answer, its status becomes `failed`: the answer is lost. */
 function withoutItems({ response, ...record }: StoredResponse): StoredResponse {
   const error = new SvcError('REQUEST_TOO_LARGE', 'the response is too large to be stored');
   const isAnswered = response.status === 'completed' || response.status === 'incomplete';

@@ -191,8 +191,8 @@ export class BackgroundRun {
   }
 
   /**
-   * Caller of the next attempt. An answer that has begun is asked for by its model, which the key's list may lack: the
-   * first attempt may have been admitted by the name of a policy. Quotas still hold.
+   * Caller of the next attempt. A begun answer is requested by its model, which the key's list may lack if the first
+   * attempt named a policy. So the list is not checked again; quotas are.
    */
   get #caller(): Caller {
     const { caller } = this.#asked;
@@ -254,7 +254,10 @@ export class BackgroundRun {
     return this.#told.find((event) => event.type === 'start');
   }
 
-  /** Resolves when a further entry may come; the last one is then written and told. Rejects if the journal fails. */
+  /**
+   * Resolves when the next entry may be added; the last entry of an answer has then been written and sent. Rejects if
+   * the journal fails.
+   */
   async #add(entry: Entry): Promise<void> {
     if (this.#journalError !== null) throw this.#journalError;
     this.#unwritten.push(entry);
@@ -268,8 +271,8 @@ export class BackgroundRun {
   }
 
   /**
-   * Writes entries to the journal, then tells them: together those that came while others were written. Before the last
-   * event the response can be read.
+   * Writes entries to the journal, then sends them. Entries that come during a write are written together. The response
+   * is stored before its last event is sent.
    */
   async #write(): Promise<void> {
     try {
@@ -285,7 +288,7 @@ export class BackgroundRun {
       }
     } catch (error) {
       this.#journalError = SvcError.from(error);
-      // After those that are lost they would leave a gap.
+      // Later entries are dropped, too: after lost ones they would leave a gap in the journal.
       this.#unwritten.length = 0;
     } finally {
       this.#writing = null;

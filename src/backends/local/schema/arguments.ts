@@ -16,10 +16,10 @@ export type ArgumentGrammars = Pick<NativeTool, 'grammar' | 'tagged_grammar' | '
 export const ANY_ARGUMENTS: ArgumentGrammars = { grammar: '', tagged_grammar: '' };
 
 /**
- * `prefix`: of the names of all rules. `tools`: what compiling all tools of the request may take. Without parameters,
- * the arguments are an empty object. A grammar is narrower than the schema where it must be; ways in which the schema
- * cannot be enforced at all are left out. Throws INVALID_REQUEST, naming the place in the schema, if it cannot be
- * enforced as JSON.
+ * `prefix`: prefix of all rule names. `tools`: work that is left for all tools of the request. Without parameters, the
+ * arguments are an empty object. A grammar may allow less than the schema, never more. Notations in which the schema
+ * cannot be enforced are omitted. Throws INVALID_REQUEST, naming the place in the schema, if it cannot be enforced as
+ * JSON.
  */
 export function argumentGrammars(
   parameters: Readonly<Record<string, unknown>>,

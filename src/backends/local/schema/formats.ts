@@ -28,5 +28,5 @@ export const FORMATS: Readonly<Record<string, string>> = {
   uri: `"http" "s"? "://" ${HOST} (":" [1-9] [0-9]{1,3})? ("/" [a-zA-Z0-9._~-]{0,60}){0,12} ("?" [a-zA-Z0-9._~=&-]{1,80})? ("#" [a-zA-Z0-9._~-]{1,40})?`,
 };
 
-/** Formats of which every text is one: they are about its use. */
+/** Formats that every string satisfies: they only describe its use. */
 export const ANY_TEXT: ReadonlySet<Json | undefined> = new Set(['binary', 'password', 'path']);

@@ -3,11 +3,11 @@ import { LIMITS } from '../../../protocol/limits.ts';
 import { invalid } from '../../../protocol/validate.ts';
 import { isObject, type Json } from './keywords.ts';
 
-/** Bytes of JSON that are read in about the time in which one schema is compiled. */
+/** Bytes of JSON read per unit of work. */
 const BYTES_READ = 64;
-/** The same for bytes of rules written. */
+/** Bytes of rules written per unit. */
 const BYTES_WRITTEN = 128;
-/** The same for keywords looked at. */
+/** Keywords checked per unit. */
 const KEYWORDS = 8;
 
 /** Units of work that are left for all tools of a request. */
@@ -40,12 +40,12 @@ export class Work {
       );
   }
 
-  /** Spends what looking at a schema costs, without the schemas in it. */
+  /** Spends the cost of checking a schema, without the schemas in it. */
   visit(schema: Json): void {
     this.spend(1 + (isObject(schema) ? Object.keys(schema).length / KEYWORDS : 0));
   }
 
-  /** Spends what reading the whole value costs. */
+  /** Spends the cost of reading the whole value. */
   read(value: unknown): void {
     this.spend(JSON.stringify(value).length / BYTES_READ);
   }

@@ -80,7 +80,8 @@ function claude({ url, key, model, contextLength }: Connection): Settings {
   const sizes = ['OPUS', 'SONNET', 'HAIKU', 'FABLE'];
   const elsewhere = ['ANTHROPIC_API_KEY', ...['BEDROCK', 'VERTEX', 'FOUNDRY'].map((name) => `CLAUDE_CODE_USE_${name}`)];
   return {
-    // Anthropic's servers would do the searching. In one word: after two it would take the user's words for tools, too.
+    // WebSearch runs on Anthropic's servers. One argument, with `=`: as two, the flag would also consume the user's
+    // arguments.
     args: ['--disallowedTools=WebSearch'],
     variables: {
       ANTHROPIC_BASE_URL: url,

@@ -28,7 +28,7 @@ export const run: Run<typeof spec> = async ({ json }) => {
   // systemd's sandbox allows only directories that exist.
   const { writable, shared } = defineService(paths, loadConfig(paths));
   for (const directory of writable) makePrivateDirectory(directory);
-  // One that cannot be made is one in which the daemon could not write either.
+  // Errors are ignored: the daemon could not write in such a directory either.
   for (const directory of shared) orElse(() => makeDirectorySync(directory), undefined);
 
   const before = files.map(({ path }) => ({ path, text: textOf(path) }));

@@ -54,8 +54,8 @@ class Lines {
   }
 
   /**
-   * Part of the answer's next text that comes before the end of the answer; undefined: no limit is reached. A line
-   * with too little indentation is cut off, also an empty one, as in llama-server. `elapsedMs`: since the first text.
+   * Returns the part of `text` up to the limit; undefined: no limit is reached in it. A line with too little
+   * indentation is cut off, even an empty one, as in llama-server. `elapsedMs`: since the first text.
    */
   keptOf(text: string, elapsedMs: number): string | undefined {
     const { indent, predictMs } = this.#limits;
