@@ -306,7 +306,7 @@ const FROM_ENVIRONMENT: { readonly [Name in Variable]?: (value: string) => Reado
   SVC_HTTP_ADDR: (value) => addressIn('http', value, 'SVC_HTTP_ADDR', '127.0.0.1:7117'),
   SVC_GRPC_ADDR: (value) => addressIn('grpc', value, 'SVC_GRPC_ADDR', '127.0.0.1:7118'),
   SVC_LOG_LEVEL: (value) => ({ 'log.level': parseLevel(value) }),
-  // OpenTelemetry's own variables, which are set for many programs: the daemon warns of an invalid one and goes on.
+  // OpenTelemetry's own variables, which are set for many programs: the daemon warns of an invalid one and continues.
   OTEL_EXPORTER_OTLP_ENDPOINT: (value) =>
     variable('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') === undefined
       ? { 'traces.endpoint': `${value.replace(/\/$/, '')}/v1/traces` }

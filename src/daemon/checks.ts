@@ -80,7 +80,7 @@ export class Checks {
     ]);
   }
 
-  /** Another version beside the running one is no trouble, only news. */
+  /** Another version beside the running one is not a problem, only news. */
   async #checkVersion(): Promise<void> {
     this.#write.version('ok', await this.#options.version());
   }

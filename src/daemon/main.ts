@@ -67,7 +67,7 @@ export async function runDaemon(mode: DaemonFile['mode']): Promise<number> {
   }
 }
 
-/** Time that the disk has to tidy up saved prefixes before the start goes on. */
+/** Time that the disk has to tidy up saved prefixes before the start continues. */
 const ADOPT_MS = 2000;
 
 interface Base extends Pick<DaemonParts, 'mode' | 'paths' | 'config' | 'log' | 'lifecycle'> {

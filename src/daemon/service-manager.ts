@@ -39,7 +39,7 @@ export class ServiceManager {
     this.#send('STOPPING=1', 'STATUS=stopping');
   }
 
-  /** Stops feeding the watchdog, which must go on during a drain. Call last. */
+  /** Stops feeding the watchdog, which must continue during a drain. Call last. */
   close(): void {
     clearInterval(this.#watchdog);
   }

@@ -89,7 +89,9 @@ export interface NativeTool {
   readonly grammar: string;
   /** The same as an object in Gemma 4's notation; empty: the schema cannot be enforced in it. */
   readonly tagged_grammar: string;
-  /** The arguments each on its own, in their order; absent: they are no list of names. Their rules are in `grammar`. */
+  /**
+   * The arguments each on its own, in their order; absent: they are not a list of names. Their rules are in `grammar`.
+   */
   readonly arguments?: readonly NativeArgument[];
   /** true: refused if the model's format of calls cannot enforce the schema. */
   readonly strict: boolean;
@@ -105,7 +107,7 @@ export interface NativeArgument {
   readonly any_text: boolean;
   /** Otherwise, rule of the strings as bare text without `<`; empty: there are none, or they cannot be enforced. */
   readonly text: string;
-  /** Rule of the values that are no strings, as JSON; empty: there are none. */
+  /** Rule of the values that are not strings, as JSON; empty: there are none. */
   readonly other: string;
   /** A bare text that happens to be JSON of one of the other types is valid, too. */
   readonly text_may_be_json: boolean;
@@ -250,7 +252,7 @@ export interface EngineOutput {
   readonly error?: { readonly code: string; readonly message: string } & NativeErrorDetails;
 }
 
-/** Number of KV-cache cells that a generation needs to go on. */
+/** Number of KV-cache cells that a generation needs to continue. */
 export interface CellDemand {
   /** For its next token. */
   readonly least: number;

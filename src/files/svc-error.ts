@@ -1,4 +1,4 @@
-/** Converts file system errors to SvcError: the user can fix them, they are no bugs. */
+/** Converts file system errors to SvcError: the user can fix them, they are not bugs. */
 import { SvcError } from '../protocol/errors.ts';
 import { isFileError, whyOf } from './why.ts';
 

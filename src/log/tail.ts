@@ -39,7 +39,7 @@ export async function openLog(path: string): Promise<FileHandle | undefined> {
 
 /**
  * Resolves with the last `count` wanted lines, oldest first, also from rotated files, and with the open file, from whose
- * position `follow` goes on; undefined if there is no file. The caller closes it.
+ * position `follow` continues; undefined if there is no file. The caller closes it.
  */
 export async function tailLog(
   path: string,
@@ -134,7 +134,7 @@ export async function* follow(
         current = next === undefined ? undefined : { file: next, position: 0 };
         if (current !== undefined) continue;
       }
-      // Rejects only when it is aborted, which the next round tells.
+      // Rejects only when it is aborted, which the next round reports.
       await sleep(POLL_MS, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
     }
   } finally {

@@ -1,6 +1,6 @@
 /**
  * Finds the native files and the built-in model. A checkout builds them; the single executable unpacks them; an
- * installation has them in a package for its platform, an optional dependency that a package manager skips if told to,
+ * installation has them in a package for its platform, an optional dependency that a package manager skips on request,
  * or installs for the machine it runs on only.
  */
 import { existsSync, readFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ export interface NativePlace {
   readonly model: string;
 }
 
-/** One sentence about a missing or wrong package, and what mends it. */
+/** One sentence about a missing or wrong package, and how to fix it. */
 export interface MissingPackage {
   readonly message: string;
   readonly hint: string;

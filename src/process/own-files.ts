@@ -1,5 +1,5 @@
 /**
- * Files that belong to svc and are no code: package.json, the catalogues, proto/, in an executable also the native
+ * Files that belong to svc and are not code: package.json, the catalogues, proto/, in an executable also the native
  * files. In a checkout and in the npm package they lie beside the code. The single executable holds them as assets
  * (src/executable/), and unpacks them when a library needs a path.
  *

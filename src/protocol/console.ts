@@ -8,7 +8,7 @@ export interface ConsoleLink {
   readonly expires_at: string;
   /**
    * A file of this user alone that leads a browser to the link, so that no command line contains the token; removed
-   * once the link has been used or has expired. null: none was asked for.
+   * once the link has been used or has expired. null: none was requested.
    */
   readonly file: string | null;
 }

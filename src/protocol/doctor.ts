@@ -43,7 +43,7 @@ export interface DoctorRecord {
 }
 
 export interface DoctorAdvice {
-  /** What to do first: the mend of a failed check, a command that installs a model, or the mend of a warning. */
+  /** What to do first: the fix of a failed check, a command that installs a model, or the fix of a warning. */
   readonly first: string | null;
   /** True if no model but the built-in one is installed. */
   readonly only_builtin: boolean;

@@ -262,7 +262,7 @@ export type GenerateInput = v.InferInput<typeof GenerateRequestSchema>;
 
 /**
  * An answer that another request can continue if this one is cut off: a local model's events list their tokens, and the
- * other request gets all of them. It begins the answer with these tokens again, and goes on as the first would have.
+ * other request gets all of them. It begins the answer with these tokens again, and continues as the first would have.
  */
 export interface Continuation {
   /** Seed of the sampler, unless the request sets one; the same in both requests. */

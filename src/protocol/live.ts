@@ -34,7 +34,7 @@ export interface LiveRequest {
   /** Id of its HTTP request, or call: several of one request (`n`, a list of prompts) have the same. */
   readonly id: string;
   readonly kind: 'generation' | 'embedding' | 'reranking' | 'tokenizing';
-  /** As asked for, until a backend has begun to answer. null: the default. */
+  /** As requested, until a backend has begun to answer. null: the default. */
   readonly model: string | null;
   /** null: no backend has begun to answer. */
   readonly provider: string | null;
@@ -61,5 +61,5 @@ export interface LiveSample {
   readonly daemon: { readonly memory_bytes: number; readonly uptime_s: number };
 }
 
-/** Ends with `end` if a number of samples was asked for. */
+/** Ends with `end` if a number of samples was requested. */
 export type LiveEvent = LiveSample | { readonly type: 'end' };

@@ -356,7 +356,7 @@ export interface VersionRecord {
     readonly built_for: string | null;
     readonly llama_cpp: string | null;
     readonly backends: readonly string[];
-    /** Why it cannot be loaded, and what mends that. */
+    /** Why it cannot be loaded, and how to fix that. */
     readonly error: string | null;
     readonly hint: string | null;
   };

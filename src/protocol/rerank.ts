@@ -1,6 +1,6 @@
 /**
  * Reranking requests and their events: the same types at every hop, like those of embed.ts. Scores are sent as they are
- * computed, in the order of the documents; who asks sorts them.
+ * computed, in the order of the documents; the caller sorts them.
  */
 import * as v from 'valibot';
 import { GenerateRequestSchema, type AnswerFacts, type FinishEvent, type StartEvent } from './generate.ts';

@@ -67,7 +67,7 @@ export interface TokensEvent {
   readonly type: 'tokens';
   /** Ids; -1: part of a picture or sound. */
   readonly tokens: readonly number[];
-  /** Only if asked for: the bytes of each token, as Latin-1. They may be part of a character. */
+  /** Only if requested: the bytes of each token, as Latin-1. They may be part of a character. */
   readonly pieces?: readonly string[];
   /** The rendered text of a conversation. */
   readonly prompt?: string;

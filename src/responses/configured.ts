@@ -36,7 +36,7 @@ export function backgroundOf(
     tracer,
     async *route(request, context) {
       const { kind, name } = context.caller;
-      // Perhaps the key was deleted since the response was asked for.
+      // Perhaps the key was deleted since the response was requested.
       if (kind === 'key' && !(await keys.has(name ?? ''))) {
         throw new SvcError('UNAUTHORIZED', 'the API key that asked for this response is no longer valid');
       }

@@ -194,7 +194,7 @@ export class ResponseStore {
 
   async #delete(id: string): Promise<void> {
     this.#forget(id);
-    // The journal first: alone it would be taken for a response on its way.
+    // The journal first: alone it would be taken for a running response.
     await rm(this.journalOf(id), { force: true });
     await rm(this.#fileOf(id), { force: true });
   }

@@ -1,7 +1,7 @@
 /**
  * Circuit breaker of a provider. After FAILURES consecutive failures the circuit opens, each time for longer; then it
- * is half-open: one request tries the provider and the others wait for its first content. Only a complete answer
- * resets the count, so answers that always break off midway open the circuit too. Caller errors are no failures, nor
+ * is half-open: one request tries the provider and the others wait for its first content. Only a complete answer resets
+ * the count, so answers that always break off midway open the circuit too. Caller errors do not count as failures, nor
  * are errors that show that the provider is alive (busy, key refused). A caller's own deadline counts only if the
  * provider had been silent for PATIENCE_MS: otherwise any client could open the circuit for all with tiny deadlines.
  */

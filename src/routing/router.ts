@@ -227,7 +227,7 @@ export class Router {
   async #plan(kind: Kind, request: RoutedRequest, caller: Caller): Promise<Plan> {
     checkRoute(request.route, caller.scope);
     const plan = within(await this.#decide(kind, request, caller), caller.scope);
-    // Tokens that are only counted are no usage.
+    // Tokens that are only counted do not count as usage.
     if (kind !== 'tokenizing') await this.admit(caller);
     return plan;
   }

@@ -1,4 +1,4 @@
-/** The requests that are being answered: to be shown, measured as they go on, and cancelled by an administrator. */
+/** The requests that are being answered: to be shown, measured while they run, and cancelled by an administrator. */
 import type { GenerateContext } from '../backends/backend.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { StartEvent } from '../protocol/generate.ts';

@@ -4,7 +4,7 @@ import type { ServiceDefinition } from './definition.ts';
 
 export const TASK_NAME = 'svc';
 
-/** Exit codes of an error that a restart does not mend, as in sysexits.h. */
+/** Exit codes of an error that a restart does not fix, as in sysexits.h. */
 const LASTING = { first: 64, last: 78 } as const;
 /** Pause before a restart after a crash. */
 const PAUSE_SECONDS = 5;

@@ -14,7 +14,7 @@ export interface Answered extends Pick<AnsweredLine, 'provider' | 'model' | 'out
   readonly cut?: { readonly input_tokens: number | null; readonly output_tokens: number };
 }
 
-/** Tokens that are only counted are no usage. */
+/** Tokens that are only counted do not count as usage. */
 export function usageOf(answered: Answered): Omit<AnsweredLine, 'event' | 'at'> {
   const { kind, provider, caller, model, outcome, finish, cut } = answered;
   const counted = kind === 'tokenizing' ? null : (finish?.usage ?? (cut && { ...cut, cached_tokens: null }));

@@ -3,7 +3,7 @@
  * restart. Tokens are known only when an answer ends, so requests in flight may exceed the token budget.
  *
  * If the ledger cannot be read or written, or its disk does not respond, requests to providers with a budget are
- * refused. Requests to other providers go on; their lines are written once the ledger is writable again.
+ * refused. Requests to other providers continue; their lines are written once the ledger is writable again.
  */
 import { within } from '../files/within.ts';
 import { whyOf } from '../files/why.ts';

@@ -151,7 +151,7 @@ export function toMilliseconds(seconds: number): number {
 }
 
 /**
- * Returns the minimum context length of a request or load, in tokens; 0: none was asked for. Throws INVALID_REQUEST if
+ * Returns the minimum context length of a request or load, in tokens; 0: none was requested. Throws INVALID_REQUEST if
  * it is longer than the model was trained for, and than the config has set.
  */
 export function contextOf(asked: number | undefined, { id, context_length: trained, load }: EngineModel): number {

@@ -330,7 +330,7 @@ export class EngineChild {
     this.#rssBytes = rssBytes;
     this.#privateBytes = privateBytes;
     this.#cpuMs = cpuMs;
-    // Waiting for memory is no stall.
+    // Waiting for memory is not a stall.
     if (!this.#isPlanned && this.#estimating === undefined) this.#watch?.progressed();
     this.#stats = stats;
     if (stats !== null) this.#watch?.beat(stats, submits);

@@ -123,7 +123,7 @@ export class Pool {
   }
 
   /**
-   * Throws BUSY if the engine has its maximum of leases. `name`: id of the model that is asked for; `share`: see
+   * Throws BUSY if the engine has its maximum of leases. `name`: id of the model that is requested; `share`: see
    * protocol/caller.ts.
    */
   acquire(model: EngineModel, name: string, share: string): Lease {
@@ -170,8 +170,8 @@ export class Pool {
   }
 
   /**
-   * Does nothing if the model is not loaded. While it is in use, throws BUSY or, with `whenIdle`, resolves at once: then
-   * the model goes after its last use, unless a request has asked for longer.
+   * Does nothing if the model is not loaded. While it is in use, throws BUSY or, with `whenIdle`, resolves at once:
+   * then the model is unloaded after its last use, unless a request has set a longer time.
    */
   async unload(key: string, whenIdle: boolean): Promise<void> {
     const entry = this.#entries.get(key);

@@ -1,4 +1,4 @@
-/** `svc run --continue`: the last kept conversation goes on. */
+/** `svc run --continue`: continues the last kept conversation. */
 import type { Conversation } from '../../home/conversations.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateResult, Message } from '../../protocol/generate.ts';

@@ -1,5 +1,5 @@
 /**
- * Checks, before a prompt goes to a chosen provider, that its key exists. On a terminal a missing key is asked for;
+ * Checks, before a prompt goes to a chosen provider, that its key exists. On a terminal svc asks for a missing key;
  * otherwise the command fails at once.
  */
 import type { ControlClient } from '../../client/control-client.ts';
@@ -13,7 +13,7 @@ import { askSecret, askYesNo, say } from '../terminal/output.ts';
 import { keyHint, providersHere, titleOf } from '../machine/providers.ts';
 
 /**
- * Throws PROVIDER_AUTH if the key is missing and cannot be asked for, CONFIG_INVALID for a known provider that is not
+ * Throws PROVIDER_AUTH if the key is missing and svc cannot ask for it, CONFIG_INVALID for a known provider that is not
  * configured. The daemon reports everything else.
  */
 export async function ensureKey(

@@ -29,7 +29,7 @@ export function readTools(file: string): Tool[] {
   return readJsonFile(file, HINT, (tools) => parse(FileSchema, { tools }).tools);
 }
 
-/** `--tool-choice`: every word that is no choice of its own is the name of a tool. */
+/** `--tool-choice`: every word that is not such a choice is the name of a tool. */
 export function toolChoiceOf(typed: string): NonNullable<GenerateRequest['tool_choice']> {
   return typed === 'auto' || typed === 'none' || typed === 'required' ? typed : { name: typed };
 }

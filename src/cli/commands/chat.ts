@@ -60,7 +60,7 @@ export const run: Run<typeof spec> = async (flags) => {
   }
 };
 
-/** On a terminal an error is shown and the chat goes on; from a pipe it ends the chat. */
+/** On a terminal an error is shown and the chat continues; from a pipe it ends the chat. */
 async function converse(chat: Chat, turns: Turns, isTerminal: boolean): Promise<void> {
   for (let turn = await turns.next(); turn !== undefined; turn = await turns.next()) {
     if (turn.trim() === '') continue;

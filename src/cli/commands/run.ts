@@ -288,7 +288,7 @@ function withPrompt(
   const { system, model, timeout } = flags;
   const text: ContentPart[] = prompt === '' ? [] : [{ type: 'text', text: prompt }];
   const content = media.length === 0 ? prompt : [...media, ...text];
-  // A system message that is given replaces that of a conversation that goes on.
+  // A system message that is given replaces that of the continued conversation.
   const others = system === undefined ? before : before.filter(({ role }) => role !== 'system' || !flags.continue);
   const messages: Message[] = [
     ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),

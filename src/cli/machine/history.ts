@@ -22,7 +22,7 @@ export function openHistory(): History {
   return { enabled, conversations: new Conversations(options) };
 }
 
-/** One conversation that is kept while it goes on. Without `history.enabled` nothing is written. */
+/** One conversation, which is kept as it grows. Without `history.enabled` nothing is written. */
 export class KeptConversation {
   readonly #history: History;
   #id: string | undefined;

@@ -1,4 +1,7 @@
-/** Renders Markdown within a line: bold, italic, struck and code text, and links. Its state goes on from word to word. */
+/**
+ * Renders Markdown within a line: bold, italic, struck and code text, and links. Its state carries over from word to
+ * word.
+ */
 
 export interface Styles {
   bold(text: string): string;
@@ -78,7 +81,7 @@ export class Inline {
     return '';
   }
 
-  /** Returns false if the characters are no mark here, such as a `*` between spaces or a `_` in a name. */
+  /** Returns false if the characters are not a mark here, such as a `*` between spaces or a `_` in a name. */
   #toggle(marks: readonly Mark[], isInWord: boolean, after: string): boolean {
     const closes = marks.every((mark) => this.#open.has(mark));
     if (closes ? /\s/.test(this.#before) : /\s/.test(after)) return false;

@@ -4,7 +4,9 @@ import { follow, tailLog } from '../../log/tail.ts';
 import { LOG_LEVELS, type LogEvent, type LogRecord } from '../../protocol/logs.ts';
 import type { LogQuery } from '../services.ts';
 
-/** Ends with `end`, if new records are not asked for. Rejects with CANNOT_WRITE, FORBIDDEN, or the reason of `signal`. */
+/**
+ * Ends with `end`, if new records are not requested. Rejects with CANNOT_WRITE, FORBIDDEN, or the reason of `signal`.
+ */
 export async function* logRecords(
   path: string,
   query: LogQuery,

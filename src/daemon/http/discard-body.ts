@@ -1,7 +1,7 @@
 /**
  * Lingering close, as nginx has it. An answer may be sent before the request's body has arrived: it is too large, or
  * not valid. Closing the connection then would reset it, and the client, still sending, would lose the answer. So the
- * rest of the body is discarded first, while the client goes on sending, and for a limited time.
+ * rest of the body is discarded first, while the client continues sending, and for a limited time.
  */
 import type { IncomingMessage } from 'node:http';
 import { SilenceTimer } from '../../net/silence-timer.ts';

@@ -3,10 +3,10 @@ import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import { GGUF_LIMITS } from './gguf-limits.ts';
 
-/** Thrown when a read goes past the bytes at hand but not past the end of the file. */
+/** Thrown when a read goes past the bytes read so far but not past the end of the file. */
 export const MORE = new Error('the header goes on');
 
-/** A position in the bytes. Each read is checked against the file first, then against the bytes at hand. */
+/** A position in the bytes. Each read is checked against the file first, then against the bytes read so far. */
 export class Cursor {
   readonly fileBytes: number;
   offset = 0;

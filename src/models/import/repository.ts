@@ -26,7 +26,7 @@ export async function addRepository(options: RepositoryOptions, scan: Scan): Pro
   for (const path of paths) {
     try {
       const sizeBytes = await sizeInside(path, root);
-      // A file that is no GGUF is refused by itself, also a projector.
+      // A file that is not GGUF is refused by itself, also a projector.
       await readGgufHeader(path);
       files.push({ path: path.slice(folder.length + 1).replaceAll('\\', '/'), sizeBytes, digest: null });
     } catch (error) {
@@ -58,7 +58,7 @@ function idOf(name: string): string {
   return name.replace(/[^\w./:@-]+/g, '-').slice(0, 128);
 }
 
-/** Why a file is refused, to stand after its path. Rethrows what is no fault of the file. */
+/** Why a file is refused, worded to follow its path. Rethrows what is not a fault of the file. */
 export function reasonOf(error: unknown, path: string): string {
   if (error instanceof Unusable) return error.message;
   const isOfFile = error instanceof SvcError && ['MODEL_INVALID', 'MODEL_NOT_FOUND'].includes(error.code);

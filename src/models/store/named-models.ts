@@ -83,7 +83,7 @@ export class NamedModels {
     return this.#ownName((await this.#store.defaultName()) ?? undefined) ?? null;
   }
 
-  /** All names that are no settings of an installed model of that name. */
+  /** All names that are not settings of an installed model of that name. */
   #ownNames(): string[] {
     return Object.keys(this.#names).filter((name) => this.#ownName(name) !== undefined);
   }

@@ -1,4 +1,4 @@
-/** Converts `thinking` and `output_config.effort` to our wishes about reasoning. */
+/** Converts `thinking` and `output_config.effort` to our settings of the reasoning. */
 import * as v from 'valibot';
 import { LIMITS, type GenerateRequest } from '../generate.ts';
 

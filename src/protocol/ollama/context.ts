@@ -1,8 +1,8 @@
 /**
- * `context` of `/api/generate`: the conversation so far, which a client sends back to go on with it. Ollama's is a list
- * of the model's tokens. Ours is the messages as JSON, compressed, two bytes in each integer. Tokens would go on without
- * the chat template, so a model's reasoning would come as text, and providers and policies have no tokens. These
- * integers give the same answer as the messages in `/api/chat`, from any model.
+ * `context` of `/api/generate`: the conversation so far, which a client sends back to continue it. Ollama's is a list
+ * of the model's tokens. Ours is the messages as JSON, compressed, two bytes in each integer. Tokens would continue
+ * without the chat template, so a model's reasoning would come as text, and providers and policies have no tokens.
+ * These integers give the same answer as the messages in `/api/chat`, from any model.
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import * as v from 'valibot';

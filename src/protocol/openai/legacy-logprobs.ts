@@ -6,7 +6,7 @@ import type { TokenLogprob, TokenLogprobs } from '../generate.ts';
 export interface LegacyLogprobs {
   readonly tokens: readonly string[];
   readonly token_logprobs: readonly number[];
-  /** null: no alternatives were asked for. */
+  /** null: no alternatives were requested. */
   readonly top_logprobs: readonly Readonly<Record<string, number>>[] | null;
   /** Where each token begins in the text of the choice, in characters (code points). */
   readonly text_offset: readonly number[];
@@ -47,7 +47,7 @@ function alternativesOf(token: TokenLogprobs): Record<string, number> {
   return Object.fromEntries([token, ...token.top].map((each) => [nameOf(each), each.logprob]));
 }
 
-/** Bytes that are no text are spelled as in OpenAI's API, so that no two tokens have the same name. */
+/** Bytes that are not text are spelled as in OpenAI's API, so that no two tokens have the same name. */
 function nameOf({ token, bytes }: TokenLogprob): string {
   const raw = Buffer.from(bytes);
   if (isUtf8(raw)) return token;

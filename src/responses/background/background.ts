@@ -2,7 +2,7 @@
  * Background responses: they are answered without a connection, outlive the daemon, and can be read from any point on.
  *
  * Each has a journal (journal.ts) beside the stored responses, in the folder `background`. A journal that has no end
- * belongs to a response on its way: the next daemon takes it up. When a response has ended it is stored like any other,
+ * belongs to a running response: the next daemon takes it up. When a response has ended it is stored like any other,
  * and its journal stays for as long, so that its events can be read again.
  */
 import { randomInt } from 'node:crypto';

@@ -89,7 +89,7 @@ export class Journal {
   }
 
   /**
-   * Reads a journal and goes on with it; cuts off an incomplete line. null: its first line cannot be used. Rejects with
+   * Reads a journal and continues it; cuts off an incomplete line. null: its first line cannot be used. Rejects with
    * CANNOT_WRITE.
    */
   static async resume(path: string): Promise<{ readonly journal: Journal; readonly story: Story } | null> {

@@ -1,8 +1,8 @@
 /**
- * One background response on its way: has it answered, writes the journal, and tells its readers.
+ * A running background response: gets its answer, writes the journal, and sends events to its readers.
  *
- * What cuts the answer off, does not end it: it is asked for again, with the tokens so far (`Continuation`). A local
- * model goes on from there. A provider cannot, so its answer fails if any of it has been told.
+ * An interruption does not end the answer: it is requested again, with the tokens so far (`Continuation`). A local
+ * model continues from there. A provider cannot, so its answer fails if any of it has been sent.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller } from '../../protocol/caller.ts';
@@ -105,7 +105,7 @@ export class BackgroundRun {
     await this.finished;
   }
 
-  /** Stops work; a later daemon goes on. Resolves when the journal is closed. */
+  /** Stops work; a later daemon continues. Resolves when the journal is closed. */
   async leave(): Promise<void> {
     this.#ending.abort(new SvcError('NOT_READY', 'svc is stopping; the response goes on when it is started again'));
     await this.finished;
@@ -237,7 +237,7 @@ export class BackgroundRun {
     return this.#vain < MOST_VAIN_ATTEMPTS && (!hasContent || this.#start?.provider === 'local');
   }
 
-  /** Throws MODEL_NOT_FOUND if another model would go on with the answer. */
+  /** Throws MODEL_NOT_FOUND if another model would continue the answer. */
   #checkModel({ provider, model }: StartEvent): void {
     const start = this.#start;
     if (start === undefined || (start.provider === provider && start.model === model)) return;

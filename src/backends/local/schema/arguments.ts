@@ -50,7 +50,7 @@ function compiled(
   };
 }
 
-/** undefined: the arguments are no list of named values. */
+/** undefined: the arguments are not a list of named values. */
 function apart(compiler: SchemaCompiler, schema: Json, param: string): readonly NativeArgument[] | undefined {
   const [leaf, ...others] = compiler.leaves(schema, param);
   if (leaf === undefined || others.length > 0) return undefined;

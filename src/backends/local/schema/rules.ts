@@ -19,7 +19,7 @@ export class Rules {
     this.#work = work;
   }
 
-  /** Name of the rule for the expression, which is written when it is first asked for. Throws INVALID_REQUEST. */
+  /** Name of the rule for the expression, which is written when it is first requested. Throws INVALID_REQUEST. */
   nameOf(expression: string): string {
     const known = this.#names.get(expression);
     if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-/** What to do first after the checks: mend what is broken, or install a model that runs well on this machine. */
+/** What to do first after the checks: fix what is broken, or install a model that runs well on this machine. */
 import { catalogue, estimatedBytes, type CatalogueEntry } from '../../../models/pull/catalogue.ts';
 import { lackOfRoom, type Room } from '../../../models/pull/fits.ts';
 import { BUILTIN_ID } from '../../../models/store/builtin-id.ts';

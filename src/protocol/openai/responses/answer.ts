@@ -269,7 +269,7 @@ export class Answer {
   }
 }
 
-/** False for a call whose arguments may go on. */
+/** False for a call whose arguments may continue. */
 function isComplete(item: OutputItem): boolean {
   return item.type !== 'function_call' || parsedJson(item.arguments) !== undefined;
 }

@@ -81,7 +81,7 @@ export interface ReasoningItem {
   readonly type: 'reasoning';
   status: ItemStatus;
   readonly summary: { readonly type: 'summary_text'; text: string }[];
-  /** Absent if the client asked for a summary. */
+  /** Absent if the client requested a summary. */
   readonly content?: { readonly type: 'reasoning_text'; text: string }[];
 }
 

@@ -30,7 +30,7 @@ export interface ResponsesCall {
   readonly instructions: string | null;
   readonly previousId: string | null;
   readonly stream: boolean;
-  /** True: the answer goes on without its connection, and is read later. */
+  /** True: the answer continues without its connection, and is read later. */
   readonly background: boolean;
   /** undefined: as the daemon is configured. */
   readonly store: boolean | undefined;

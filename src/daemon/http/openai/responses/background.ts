@@ -9,7 +9,7 @@ import { invalid } from '../../../../protocol/validate.ts';
 import { contextOf, untilLeft, type Exchange } from '../../exchange.ts';
 import { conversationOf } from './conversation.ts';
 
-/** Answers at once, or streams the answer, which goes on when the client leaves. `body`: as it was sent. */
+/** Answers at once, or streams the answer, which continues if the client disconnects. `body`: as it was sent. */
 export async function createInBackground(exchange: Exchange, call: ResponsesCall, body: unknown): Promise<void> {
   const { services, id, span, reply } = exchange;
   if (!services.responses.enabled) {
@@ -56,7 +56,7 @@ export async function streamResponse(exchange: Exchange): Promise<boolean> {
 
 type Batches = Iterable<readonly string[]> | AsyncIterable<readonly string[]>;
 
-/** The response goes on when the client leaves. */
+/** The response continues if the client disconnects. */
 async function stream(exchange: Exchange, batches: Batches): Promise<void> {
   await untilLeft(exchange, send(exchange, batches));
 }
@@ -65,7 +65,7 @@ async function send({ reply }: Exchange, batches: Batches): Promise<void> {
   reply.stream({
     contentType: SSE_CONTENT_TYPE,
     heartbeat: SSE_HEARTBEAT,
-    // No `sequence_number`: the response goes on, and its next event has the next one.
+    // No `sequence_number`: the response continues, and its next event has the next one.
     encodeError: (error, id) => sseEvent('error', { type: 'error', ...toOpenAiError(error, id) }),
   });
   for await (const events of batches) await reply.write(events.join(''));

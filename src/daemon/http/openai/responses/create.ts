@@ -28,7 +28,7 @@ export async function createResponse(exchange: Exchange): Promise<void> {
   else await run.answerWhole();
 }
 
-/** A request on its way to its answer. */
+/** A request while it is answered. */
 class Run {
   readonly #exchange: Exchange;
   readonly #answer: Answer;

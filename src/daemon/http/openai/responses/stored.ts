@@ -40,7 +40,7 @@ export async function listInputItems(exchange: Exchange): Promise<void> {
 }
 
 /**
- * Only background responses can be cancelled; the others end with their connection. One that has ended stays as it is.
+ * Only background responses can be cancelled; the others end with their connection. An ended one does not change.
  */
 export async function cancelResponse(exchange: Exchange): Promise<void> {
   const run = await runningOf(exchange);
