@@ -1,15 +1,15 @@
-// The allocator's habits, on systems with glibc; elsewhere these functions do nothing.
+// Settings of glibc's allocator; elsewhere these functions do nothing.
 #pragma once
 
 namespace svc {
 
-// From now on each block of 1 MiB or more (weights, cache, logits) has a mapping of its own, and
-// its memory goes back to the system when it is freed. By default, glibc does so only for blocks
-// larger than any that was freed before (up to 32 MiB). Others lie in its heaps, where freed memory
-// stays: an engine with a small model held up to a fifth more. Any thread.
+// Turns off glibc's dynamic mmap threshold: from now on each block of 1 MiB or more (weights,
+// cache, logits) is mapped by itself and returned to the system when freed. By default the
+// threshold rises to the largest block freed so far (up to 32 MiB), and smaller blocks stay in the
+// heaps: an engine with a small model used up to a fifth more. Any thread.
 void MapLargeBlocks();
 
-// Gives the free pages of all heaps back, for which it visits every free block. Any thread.
+// Returns free pages of all heaps to the system. Slow: visits every free block. Any thread.
 void TrimHeaps();
 
 }  // namespace svc

@@ -27,10 +27,10 @@ enum class StatusCode {
 // "INVALID_REQUEST" and so on. Static storage.
 const char* StatusCodeName(StatusCode code);
 
-// Sizes of a prompt that does not fit, for APIs whose clients read them.
+// Sizes of a prompt that is too long; clients of some APIs use them.
 struct Overflow {
   std::size_t prompt_tokens = 0;
-  bool is_minimum = false;  // it was not tokenized to its end
+  bool is_minimum = false;  // prompt_tokens is a lower bound
   std::uint32_t context_length = 0;
 };
 

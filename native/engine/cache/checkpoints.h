@@ -34,7 +34,8 @@ class Checkpoints {
     std::vector<ShareId> owners = {};  // shares that sent the tokens, most recent last
   };
 
-  // max_bytes: limit for all states together, those on their way to and from the disk included.
+  // max_bytes: limit for all states together, those being written to or read from the disk
+  // included.
   explicit Checkpoints(std::uint64_t max_bytes) : max_bytes_(max_bytes) {}
 
   // Raises the limit.
@@ -61,7 +62,7 @@ class Checkpoints {
   std::uint32_t Known(PrefixScope scope, std::span<const Token> tokens) const;
   // True if there is a checkpoint of exactly these tokens.
   bool Has(PrefixScope scope, std::span<const Token> tokens) const;
-  // Drops all checkpoints that the tokens begin with.
+  // Drops all checkpoints whose tokens are a prefix of `tokens`.
   void Discard(PrefixScope scope, std::span<const Token> tokens);
   // Records that the scope's owner has sent the tokens, if there is a checkpoint of exactly these.
   void MarkKnown(PrefixScope scope, std::span<const Token> tokens);

@@ -135,7 +135,8 @@ fs::path PrefixStore::PathOf(const PrefixHead& head) const {
 
 // ---- finding ------------------------------------------------------------------------------------
 
-// Number of the tokens up to which the piece could be loaded; 0: it holds none of them.
+// Returns the end of the part of `tokens` that the piece can restore, in tokens; 0: it can restore
+// none.
 std::uint32_t PrefixStore::Reach(const PrefixHead& head, ShareId salt,
                                  std::span<const Token> tokens) const {
   if (head.scope.salt != salt) return 0;

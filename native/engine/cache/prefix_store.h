@@ -102,8 +102,8 @@ class PrefixStore {
   bool writing() const;
   // Queues a write. REQUIRES: !writing()
   void Write(PrefixHead head, std::shared_ptr<const StateBytes> state);
-  // Deletes the pieces that Fetch could read for the tokens, and the one that is being written. For
-  // rare use: waits for the disk.
+  // Deletes all pieces that can restore part of `tokens`, a pending write included. Blocks on the
+  // disk: for rare use.
   void Discard(ShareId salt, std::span<const Token> tokens);
   // False: the write is still pending at the deadline.
   bool WaitForWrite(std::chrono::steady_clock::time_point deadline) const;

@@ -55,7 +55,7 @@ class PrefixTiers {
   // they do not fit.
   bool MakeRoomForStates(std::uint64_t bytes);
 
-  // Drops the tokens from memory, as far as no other prompt uses them, and from the disk.
+  // Drops the cached state of the tokens: in memory, unless another prompt uses it, and on disk.
   void Discard(PrefixScope scope, std::span<const Token> tokens);
 
   // ---- the ends of generations ----

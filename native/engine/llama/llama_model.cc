@@ -158,7 +158,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::Load(const LoadOptions& options)
     return Status(StatusCode::kEngineUnavailable, "no CPU module has been loaded");
   }
   Result<std::unique_ptr<LlamaModel>> model = LoadFile(options, /*no_alloc=*/false);
-  // Not before, because a load takes and frees many large blocks, and a heap is faster at that.
+  // After the load, which allocates and frees many large blocks: heaps are faster for these.
   MapLargeBlocks();
   TrimHeaps();
   return model;

@@ -3,8 +3,8 @@
 // silent, because its lines on templates and grammars quote prompts, and its errors are thrown as
 // exceptions anyway.
 //
-// The sink passes lines on later, so an abort loses the last ones, with the reason. Aborted()
-// writes them to stderr.
+// The sink delivers lines asynchronously, so an abort would lose the last ones, with its reason.
+// Aborted() writes the last errors to stderr.
 #include <cstdio>
 #include <deque>
 #include <mutex>
@@ -64,7 +64,7 @@ void SendLine(Sink& sink) {
 void Aborted(const char* message) {
   std::string text;
   Sink& sink = TheSink();
-  // Not waited for: the sink itself may have aborted.
+  // Only tried, because the sink may have aborted with the mutex locked.
   if (const std::unique_lock lock(sink.mutex, std::try_to_lock); lock) {
     for (const std::string& error : sink.newest_errors) text += error + "; ";
   }

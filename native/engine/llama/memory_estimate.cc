@@ -240,7 +240,7 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
     if (!options.projector_path.empty()) AddProjector(options, &estimate);
     result.estimates.push_back(std::move(estimate));
     if (!result.process_bytes) {
-      TrimHeaps();  // a load does it, too
+      TrimHeaps();  // as LlamaModel::Load does
       result.process_bytes = PrivateBytes();
     }
   }

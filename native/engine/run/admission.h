@@ -96,9 +96,9 @@ class Admission {
   // One token more, or one less, of what a step has computed counts.
   void Accept(Generation& generation);
   void Reject(Generation& generation);
-  // After a failed step: counts again what the decoder has of it.
+  // After a failed step: counts the generation's cells in the decoder again.
   void Recount(Generation& generation);
-  // Forgets what the prefix cache and its tiers have of a generation whose cells may be damaged.
+  // Removes a generation whose cells may be damaged from all tiers of the prefix cache.
   void Discard(const Generation& generation) {
     tiers_.Discard(generation.scope, generation.tokens);
   }

@@ -41,8 +41,8 @@ class FairQueue {
   // Smaller goes first.
   double CounterOf(ShareId share) const;
 
-  // Shares that have requests, or were given more than the virtual time. The others have less than
-  // each of these.
+  // Shares with requests, or whose counter is above the virtual time. All others have the virtual
+  // time as their counter.
   std::vector<ShareId> Known() const;
 
  private:

@@ -44,11 +44,11 @@ class Growth {
   std::vector<Generation*> Collect();
   // The demand of a waiting generation, if one has to be sent now.
   std::optional<GenerationOutput> Ask();
-  // The generation whose demand is not answered yet. To be set where another loop has sent it.
+  // Generation with an unanswered demand. Set by Loop::Anew if the previous loop sent the demand.
   std::optional<GenerationId> asking() const { return asking_; }
   void SetAsking(std::optional<GenerationId> asking) { asking_ = asking; }
-  // The answer to the last demand: number of cells that there is memory for, and the reason if they
-  // are fewer than asked.
+  // Answers the last demand: `cells` that fit into memory, and the reason if they are fewer than
+  // requested.
   void Grant(std::uint32_t cells, std::string refusal);
   // True if a generation needs cells that have been granted.
   bool Due() const;

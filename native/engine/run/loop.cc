@@ -206,7 +206,7 @@ bool Loop::Plan(bool beside_media) {
     step_.Add(generation,
               generation.OfOneKind(admission_.RowsToCheckpoint(generation, share.rows)));
   }
-  // One that gets no rows now may get them when time has passed.
+  // A generation without rows in this step may get some in a later one.
   may_plan_ = may_plan_ || !demands.empty();
   return !step_.rows.empty();
 }

@@ -1,4 +1,4 @@
-// Outputs on their way to the caller, and how long they may wait there.
+// Outputs that were not delivered yet, and how long they may wait.
 //
 // Each delivery wakes threads and processes all the way to the client, which costs as much as a
 // step of a very small model. So where steps are short, the text of several may be delivered

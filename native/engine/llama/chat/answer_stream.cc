@@ -41,7 +41,8 @@ void Extend(std::string* before, const std::string& now, std::string* delta) {
   *before = now;
 }
 
-// What can be read of a text that may go on; nothing: the parser refuses it.
+// Parses text that may be incomplete. An empty message: nothing was read yet, or the parser rejects
+// the text.
 common_chat_msg Parsed(const std::string& text, const common_chat_parser_params& parser) {
   try {
     return common_chat_parse(text, /*is_partial=*/true, parser);

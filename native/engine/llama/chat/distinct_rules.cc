@@ -15,7 +15,7 @@
 namespace svc {
 namespace {
 
-// Stand-ins for names: the prefix, a number, kEnd. None is the beginning of another one.
+// Aliases of names: the prefix, a number, kEnd. No alias is a prefix of another.
 class Aliases {
  public:
   std::string For(const std::string& name) {

@@ -1,10 +1,10 @@
 // Keeps the rules of llama.cpp's parser apart if the names of tools or arguments would merge them.
 //
 // llama.cpp names rules after tools and arguments, with one '-' in place of other characters than
-// Latin letters, digits and '-'; of rules with equal names, all but the last are lost. So
-// "get_weather" is lost to "get-weather", and every argument with a name in Chinese to the last
-// one. A tool named "call" has the name of a rule of llama.cpp, which would refer to itself without
-// end. Such chats are analysed once more, with other names, which are then put back.
+// Latin letters, digits and '-'; rules with the same name overwrite each other. So "get-weather"
+// overwrites "get_weather", and of arguments with Chinese names only the last remains. A tool named
+// "call" collides with a rule of llama.cpp, which would then recurse without end. Such chats are
+// analysed again with aliases, and the result gets the real names.
 #pragma once
 
 #include <functional>

@@ -7,7 +7,7 @@
 namespace svc {
 namespace {
 
-// Limits of the template's reason, in bytes. Shorter ones match the template by chance.
+// Bounds of the template's reason, in bytes. A shorter match may be a coincidence.
 constexpr std::size_t kMinReason = 8;
 constexpr std::size_t kMaxReason = 200;
 

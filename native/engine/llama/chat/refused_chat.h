@@ -1,10 +1,10 @@
-// What is done about a chat that the model's chat template refuses.
+// Handles chats that the model's chat template refuses.
 //
-// Many templates take one system message, at the beginning, and then users and assistants in turn.
-// Clients send several system messages, or the text and the picture of one turn as two messages.
-// Such a chat is rendered once more in a stricter form, which keeps every text and its place. The
-// system text does not move up: the prompt's beginning stays the same from turn to turn, as the
-// prefix cache needs it.
+// Many templates take one system message, at the beginning, and then alternate user and assistant
+// messages. Clients send several system messages, or the text and the picture of one turn as two
+// messages. Such a chat is rendered once more in a stricter form, which keeps every text and its
+// place. A later system message is not moved to the front: that would change the beginning of the
+// prompt, and the prefix cache would miss.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// The part of an answer that its parser refuses, as content: without the format's control tokens,
-// and without what stands before the mark that begins a content in this format.
+// Makes content of the part of an answer that the parser rejects. Removes the format's control
+// tokens and, if the format marks the start of the content, everything before that mark.
 #pragma once
 
 #include <string>
