@@ -8,7 +8,7 @@
 
 namespace svc {
 
-// Bytes that `text` encodes. Absent: it is no base64. The padding at the end may be missing.
+// Bytes that `text` encodes. Absent: it is not base64. The padding at the end may be missing.
 std::optional<std::vector<std::uint8_t>> DecodeBase64(std::string_view text);
 
 }  // namespace svc

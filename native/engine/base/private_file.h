@@ -20,9 +20,9 @@ class PrivateFile {
   PrivateFile& operator=(const PrivateFile&) = delete;
 
   bool is_open() const { return descriptor_ >= 0; }
-  // In bytes; absent if it is no regular file.
+  // In bytes; absent if it is not a regular file.
   std::optional<std::uint64_t> Size() const;
-  // These go on from the current position. False: fewer bytes were read or written.
+  // These continue from the current position. False: fewer bytes were read or written.
   bool Read(void* data, std::size_t size) const;
   bool Write(const void* data, std::size_t size) const;
   bool GoTo(std::uint64_t position) const;

@@ -18,7 +18,7 @@ constexpr std::uint32_t kVersion = 2;
 constexpr const char* kUnfinished = ".unfinished";
 // Sanity limit: more tokens than any context has.
 constexpr std::uint32_t kMostTokens = 1U << 24U;
-// Bytes between two looks at the abandon flag. A multiple of 8, see SipHasher.
+// Bytes between two checks of the abandon flag. A multiple of 8, see SipHasher.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
 // Maximum bytes that one sync waits for.
 constexpr std::size_t kSyncBytes = std::size_t{64} << 20U;

@@ -58,7 +58,7 @@ std::uint64_t CacheBytes(const llama_context* context);
 std::uint64_t CopyBytes(std::uint64_t cache_bytes);
 // The same for copies of whole states, where sequences cannot share cells: at least two states of a
 // sequence that fills the cache. One is for the current conversation; the other is for the same one
-// shortly before its end, for another, or for one on its way to or from the disk.
+// shortly before its end, for another, or for one that is being written or read.
 std::uint64_t StateCopyBytes(std::uint64_t cache_bytes, const StateSize& size, std::uint32_t cells);
 
 }  // namespace svc

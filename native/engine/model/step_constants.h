@@ -1,6 +1,6 @@
 // The constants of the cost model, the scheduler and the lane, each with its unit and the
-// measurement or reason behind its value. "Measured" refers to docs/benchmarks.md, "What the own
-// kernels made needless".
+// measurement or reason behind its value. "Measured" refers to docs/benchmarks.md, "Engine
+// parts that our kernels made unnecessary".
 #pragma once
 
 #include <cstdint>

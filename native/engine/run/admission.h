@@ -76,7 +76,7 @@ class Admission {
   // generations have computed. REQUIRES: cells can be shared.
   void SwapOutAll();
 
-  // Generations that want to go on, in the cache or waiting for it, the most urgent first.
+  // Generations that want to continue, in the cache or waiting for it, the most urgent first.
   std::vector<Generation*> InOrder(bool in_cache) const;
 
   // ---- cells ----
@@ -122,7 +122,7 @@ class Admission {
   bool WantsToSave() const { return tiers_.WantsToSave(); }
   bool MayLoseUnsaved() const { return tiers_.MayLoseUnsaved(); }
   void SaveOne() { tiers_.SaveOne(FreeSequence(), own_cells_); }
-  // Saves all until the deadline; the last write may go on after it.
+  // Saves all until the deadline; the last write may continue after it.
   void SaveUntil(Clock::time_point deadline);
 
   // Adds what the cache holds to the statistics.

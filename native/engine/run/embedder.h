@@ -9,8 +9,8 @@
 // waits for more batches than there are jobs. The inputs of one job are computed in their order,
 // and delivered as they are.
 //
-// A failure of the device fails the jobs of that batch; the others go on. If memory runs out
-// elsewhere, all jobs fail, and the thread goes on with those that come.
+// A failure of the device fails the jobs of that batch; the others continue. If memory runs out
+// elsewhere, all jobs fail, and the thread continues with those that come.
 #pragma once
 
 #include <cstddef>

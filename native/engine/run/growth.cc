@@ -9,7 +9,7 @@ namespace {
 // Cells for the answer to a prompt. A longer answer lets the cache grow again.
 constexpr std::uint32_t kAnswerCells = 1024;
 
-// Cells without which a generation cannot go on: for its tokens and the next one.
+// Cells without which a generation cannot continue: for its tokens and the next one.
 std::uint32_t LeastCells(const Generation& generation) {
   return static_cast<std::uint32_t>(generation.tokens.size()) + 1;
 }
@@ -60,7 +60,7 @@ void Growth::Grant(std::uint32_t cells, std::string refusal) {
   refusal_ = std::move(refusal);
   const std::optional<GenerationId> asking = std::exchange(asking_, std::nullopt);
   for (const auto& generation : *generations_) {
-    // Until Collect looks at it again.
+    // Until Collect checks it again.
     generation->outgrown = false;
     if (generation->id == asking) generation->confined = LeastCells(*generation) > granted_;
   }

@@ -6,7 +6,7 @@
 // takes no part in steps until the receiver of the outputs has been asked for memory (CellDemand)
 // and has answered:
 //
-//   outgrown ──► CellDemand ──► Grant ─┬─ enough ──► Replace ──► all generations go on
+//   outgrown ──► CellDemand ──► Grant ─┬─ enough ──► Replace ──► all generations continue
 //                                      └─ too few ─► a prompt fails, an answer ends as too long
 //
 // One generation asks at a time, so each answer is about one demand, and the refusal of a very long

@@ -21,7 +21,7 @@ class LaneTurns {
  public:
   explicit LaneTurns(Now now) : now_(std::move(now)) {}
 
-  // True if the batch in the lane goes on before the step of these demands.
+  // True if the batch in the lane continues before the step of these demands.
   bool MayGoOn(std::span<const Demand> demands, const StepLimits& limits,
                const StepCosts& costs) const {
     if (demands.empty()) return true;

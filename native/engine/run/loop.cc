@@ -87,7 +87,7 @@ void Loop::SetPaused(GenerationId id, bool paused) {
   Generation* generation = Find(id);
   if (generation == nullptr) return;
   generation->paused = paused;
-  // The next plan decides anew: Growth asks for no cells for a paused generation.
+  // The next plan decides anew: Growth requests no cells for a paused generation.
   generation->outgrown = false;
   may_plan_ = true;
   admission_.Changed();

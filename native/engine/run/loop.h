@@ -16,7 +16,7 @@
 //
 // Outputs wait in the outbox (outbox.h) until the caller takes them.
 //
-// A failure of the device fails the generations of that batch; the others go on.
+// A failure of the device fails the generations of that batch; the others continue.
 #pragma once
 
 #include <atomic>
@@ -120,7 +120,7 @@ class Loop {
   bool WantsToSave() const { return admission_.WantsToSave(); }
   bool MayLoseUnsaved() const { return admission_.MayLoseUnsaved(); }
   void SaveOne() { admission_.SaveOne(); }
-  // Saves all of them until the deadline; the last write may go on after it.
+  // Saves all of them until the deadline; the last write may continue after it.
   void SaveUntil(Clock::time_point deadline) { admission_.SaveUntil(deadline); }
 
   // True if the outputs need not be taken before the planned step, or another like the last one.

@@ -58,7 +58,7 @@ class Prefiller {
   std::vector<Generation*> Beside(const std::vector<Generation*>& candidates,
                                   const FairShares& shares) const;
 
-  // The generation has left the decoder's cache, or its batch is not to go on.
+  // The generation has left the decoder's cache, or its batch is not to continue.
   void Drop(const Generation& generation);
   // Frees the lane if it has grown and holds nothing.
   void Close();

@@ -84,7 +84,7 @@ struct StepLimits {
       512;  // of them, for prompts; a little more where one is not to be cut
 };
 
-// A sequence that is in the cache and wants to go on.
+// A sequence that is in the cache and wants to continue.
 struct Demand {
   // Rows until it can sample: 1 while it decodes, the rest of its prompt before. REQUIRES: > 0
   std::uint32_t rows = 1;

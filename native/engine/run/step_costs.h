@@ -62,8 +62,8 @@ class StepCosts {
   // Learns from a step that was aborted for that after `spent_ms`: the number of threads has
   // changed.
   void Stalled(double spent_ms);
-  // Records a step of `rows` that took `ms` with its sampling. A GPU goes on computing after a step
-  // has returned, and only a sample proves that it is done, so steps since the last sample are
+  // Records a step of `rows` that took `ms` with its sampling. A GPU continues computing after a
+  // step has returned, and only a sample proves that it is done, so steps since the last sample are
   // recorded as one. `sampled`: this step ended with a sample. No effect where the cost is
   // measured.
   void Record(std::uint32_t rows, double ms, bool sampled);

@@ -80,7 +80,7 @@ void ThreadGovernor::StepStalled(double now_ms, double spent_ms) {
     (void)EndTrial(now_ms, /*bad=*/true);
     return;
   }
-  // A trial with fewer threads that stalls goes on with still fewer.
+  // A trial with fewer threads that stalls continues with still fewer.
   const int from = trying() ? from_ : threads_;
   // How long it would have taken is not known, so any step that ends is better. Where that is
   // wrong, a trial with more threads follows within a second.

@@ -34,7 +34,7 @@ struct AdapterInfo {
   }
 };
 
-// An adapter that a request asks for.
+// An adapter that a request names.
 struct AdapterWish {
   std::string id;
   float scale = 0;  // factor of its correction; 0: as if it were not asked for

@@ -95,7 +95,7 @@ struct Tool {
   std::string grammar;
   // The same as an object in Gemma 4's notation. Empty: the schema cannot be enforced in it.
   std::string tagged_grammar;
-  // The arguments each on its own, in their order. Absent: the schema is no list of names.
+  // The arguments each on its own, in their order. Absent: the schema is not a list of names.
   std::optional<std::vector<ToolArgument>> arguments;
   bool strict = false;  // a format in which the schema cannot be enforced is an error
 

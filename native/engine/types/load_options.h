@@ -66,12 +66,12 @@ struct LoadOptions {
   // random key, so that no later engine can read these files.
   std::optional<std::array<std::uint64_t, 2>> prefix_key;
   // Draft model for speculative decoding (drafter.h); empty: none. A draft model that cannot be
-  // used is no error: ModelInfo::draft_refusal gives the reason.
+  // used is not an error: ModelInfo::draft_refusal gives the reason.
   std::string draft_path;
   // Projector, with which the model sees or hears (llama/media/projector.h); empty: none. One that
-  // cannot be used is no error: ModelInfo::projector_refusal gives the reason.
+  // cannot be used is not an error: ModelInfo::projector_refusal gives the reason.
   std::string projector_path;
-  // LoRA adapters that requests may ask for. One that cannot be used is no error:
+  // LoRA adapters that requests may name. One that cannot be used is not an error:
   // ModelInfo::adapters gives the reason.
   std::vector<AdapterFile> adapters;
   // Called on the loading thread with the progress (0..1). Returns false to cancel the load

@@ -74,7 +74,7 @@ struct GenerationTimings {
   }
 };
 
-// Number of KV-cache cells that a generation needs to go on.
+// Number of KV-cache cells that a generation needs to continue.
 struct CellDemand {
   std::uint32_t least = 0;   // for its next token
   std::uint32_t wanted = 0;  // for its answer, as far as can be expected

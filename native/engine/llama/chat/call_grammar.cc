@@ -80,7 +80,7 @@ void RemoveChoicesWith(std::initializer_list<std::string_view> tags, common_peg_
   }
 }
 
-// Lets no content precede a call that must happen: a model might never stop writing it.
+// Lets no content precede a forced call: a model might never stop writing it.
 void RemoveContent(common_peg_arena* parser) {
   RemoveChoicesWith({Builder::CONTENT}, parser);
   for (CallPart part = 0; part < parser->size(); ++part) {
@@ -186,7 +186,7 @@ Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptio
   RemoveSpaceAhead(&parser);
   KeepOutermostTriggers(&parser);
   // llama.cpp's parser of the only format for which a lazy grammar is not enough (Functionary v3.2)
-  // reads no mark between a content and a call, or between two calls.
+  // reads no mark between the content and a call, or between two calls.
   const bool is_single = is_whole && found.grammar_lazy;
   if (is_single) RemoveChoicesWith({Builder::CONTENT, Builder::TOOL}, &parser);
   if (is_single || !options.parallel_tool_calls) AllowOneCall(&parser);

@@ -3,7 +3,7 @@
 //
 //   - The arguments follow the tool's grammars (Tool in chat.h). llama.cpp's compiler of JSON
 //     Schema ignores keywords that it cannot express, and some formats ignore the schema.
-//   - A call that must happen comes before any content.
+//   - A forced call comes before any content.
 //   - There is one call if there may be only one.
 //   - There is no white space where the parser would not find what must follow.
 #pragma once

@@ -20,7 +20,7 @@ bool AreEqual(const std::string& json, const std::string& other) {
   return common_json::parse(json).dump() == common_json::parse(other).dump();
 }
 
-// Throws if the parser refuses the text.
+// Throws if the parser rejects the text.
 bool IsReadAs(const std::vector<common_chat_tool_call>& calls, const AnswerFormat& format,
               const std::string& text) {
   const common_chat_msg read = common_chat_parse(text, /*is_partial=*/false, *format.parser);
@@ -67,7 +67,7 @@ std::optional<std::string> OwnCalls(const common_chat_templates* templates,
       try {
         if (IsReadAs(calls, *format, written)) return written;
       } catch (const std::exception&) {
-        // It is no answer in this format, or the arguments are no JSON.
+        // It is not an answer in this format, or the arguments are not JSON.
       }
     }
   }

@@ -8,7 +8,7 @@
 namespace svc {
 namespace {
 
-// The control token directly before a content; empty: content needs none.
+// The control token directly before the content; empty: none is needed.
 std::string MarkOf(const AnswerFormat& format) {
   const ContentOpening opening = OpeningOf(format);
   for (const std::string& token : format.spelled_tokens) {

@@ -182,7 +182,7 @@ struct LimitedBuiltin {
     check(args);
     for (const jinja::value& each : args.get_args()) ValueKeeper::Keep(each);
     jinja::value made = original(args);
-    // Named arguments are no values: they have no text, and hash what they name.
+    // Named arguments are not values: they have no text, and hash what they name.
     if (jinja::is_val<jinja::value_kwarg>(made)) return jinja::mk_val<jinja::value_undefined>();
     ValueKeeper::KeepItems(made);
     return made;

@@ -11,7 +11,7 @@
 namespace svc {
 namespace {
 
-// Bytes kept before those that nothing else holds are looked for.
+// Bytes kept before those that nothing else holds are searched for.
 constexpr double kCollectBytes = 16U << 20U;
 
 thread_local ValueKeeper* current = nullptr;

@@ -33,7 +33,7 @@ class Adapters {
   // adapters; it was loaded with weights.
   Adapters(llama_model* model, const std::string& path, const std::vector<AdapterFile>& files);
 
-  // Adapters that a request asks for, without those of scale 0. Error: kInvalidRequest.
+  // Adapters that a request names, without those of scale 0. Error: kInvalidRequest.
   Result<AdapterSet> Choose(const std::vector<AdapterWish>& wishes) const;
 
   // In the order of the files.
