@@ -15,7 +15,7 @@ const KEY = /^[\x21-\x7e]+$/;
 const NO_KEY = new ApiError(
   'INVALID_REQUEST',
   'the text has a space or a character that no API key has',
-  'Copy the key again, and nothing beside it.',
+  'Copy the key again, and nothing else.',
 );
 
 const linkError = signal<ApiError | null>(null);

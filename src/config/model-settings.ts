@@ -63,7 +63,7 @@ const { stop, max_tokens } = GenerateRequestSchema.entries;
 const NamedModelSchema = v.pipe(
   v.custom<object>(
     (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-    'is no setting of svc; the settings of a model with this name must be an object',
+    'is not a setting of svc; the settings of a model with this name must be an object',
   ),
   v.strictObject({
     /** Installed model, or another name. Absent: the installed model of this name. */

@@ -51,7 +51,7 @@ export async function findTarball(
   if (answer.status === 404) throw absent(`the npm registry ${base.host} has no package ${name}`);
   if (answer.status !== 200) throw downloadFailed(`${base.host} answers with HTTP ${answer.status}`);
   const packument = v.safeParse(PackumentSchema, value);
-  if (!packument.success) throw downloadFailed(`the answer of ${base.host} is no packument`, { retryable: false });
+  if (!packument.success) throw downloadFailed(`the answer of ${base.host} is not a packument`, { retryable: false });
   const dist = packument.output.versions[version]?.dist;
   if (dist === undefined) throw absent(`the npm registry ${base.host} has no version ${version} of ${name}`);
   const tarball = orElse(() => new URL(dist.tarball, base), null);

@@ -50,7 +50,7 @@ const FILE: PrivateFile<Content> = {
   schema: KeyFileSchema,
   what: 'the file of API keys',
   content: 'keys',
-  hint: 'mend it, or move it away and make new keys: svc key add NAME',
+  hint: 'repair it, or move it away and make new keys: svc key add NAME',
   forbidden: [0o022, 'can be written by other users'],
   isSecret: false,
 };

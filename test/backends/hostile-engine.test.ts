@@ -18,8 +18,8 @@ const answer = (backend: LocalBackend, prompt: string): Promise<GenerateEvent[]>
   collect(backend.generate(ask(prompt, 'one'), context()));
 
 for (const [prompt, what] of [
-  ['flood', /went on with an answer that it was told to pause/],
-  ['vectors', /sent vectors that nobody asked for/],
+  ['flood', /continued an answer that it had to pause/],
+  ['vectors', /sent vectors that were not requested/],
   ['lie', /sent a damaged frame/],
 ] as const) {
   it(`an engine that violates the protocol is killed: ${prompt}`, async ({ backend, log, starts }) => {

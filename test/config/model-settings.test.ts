@@ -37,7 +37,7 @@ test('errors name the field, with its place', () => {
   for (const [models, message] of [
     ['{"dir": {"from": "a"}}', /^1:20: "models.dir" is a setting of svc and cannot be the name of a model/],
     ['{"keep_alive_seconds": {}}', /"models.keep_alive_seconds" is a setting of svc/],
-    ['{"keep_alive": 5}', /^1:27: "models.keep_alive" is no setting of svc; the settings of a model/],
+    ['{"keep_alive": 5}', /^1:27: "models.keep_alive" is not a setting of svc; the settings of a model/],
     ['{"a": {"form": "b"}}', /^1:19: unknown key "models.a.form"/],
     ['{"a": {"sampling": {"temperature": -1}}}', /^1:47: "models.a.sampling.temperature" must be at least 0/],
     ['{"a": {"sampling": {"temperatur": 1}}}', /unknown key "models.a.sampling.temperatur"/],

@@ -147,8 +147,8 @@ test('damaged, oversized and disguised files are refused, and the engine stays',
   const pid = await pidOf();
   const wrong: [Part, RegExp][] = [
     [picture(warm.subarray(0, 60)), /damaged or cut off/],
-    [picture(Buffer.from('no picture at all')), /no PNG, JPEG or GIF/],
-    [picture(tone), /no PNG, JPEG or GIF/],
+    [picture(Buffer.from('no picture at all')), /not a PNG, JPEG or GIF/],
+    [picture(tone), /not a PNG, JPEG or GIF/],
     [picture(pngOf(65_000, 65_000, deflateSync(Buffer.alloc(1000)))), /a side of more than 16384 pixels/],
     [picture(pngOf(16_000, 16_000, deflateSync(Buffer.alloc(1000)))), /50000000 are allowed/],
     // 200 MB of zeros behind a header of one pixel.
@@ -161,7 +161,7 @@ test('damaged, oversized and disguised files are refused, and the engine stays',
     assert.is(param, 'messages[0].content[1]');
     assert.match(message, why);
   }
-  assert.match((await refusal('hears', sound(Buffer.from('OggS')))).message, /no WAV, MP3 or FLAC/);
+  assert.match((await refusal('hears', sound(Buffer.from('OggS')))).message, /not a WAV, MP3 or FLAC/);
   assert.match((await refusal('hears', sound(wav(61_000, 1, 100)))).message, /longer than 600 seconds/);
   assert.match(
     (await refusal('sees', ...Array.from({ length: 65 }, () => picture(warm)))).message,

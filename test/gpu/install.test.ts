@@ -145,7 +145,7 @@ test('a registry without the package, or without its version, or that sends no p
   assert.match((await context.refusal({ ...backend, version: '9.9.9' })).message, /has no version 9\.9\.9/);
   const { registry } = context;
   if (registry !== undefined) registry.change = () => ({ versions: 1 });
-  assert.match((await context.refusal(backend)).message, /is no packument/);
+  assert.match((await context.refusal(backend)).message, /is not a packument/);
 });
 
 test('a registry that wants a credential gets it, and another server does not', async (context) => {

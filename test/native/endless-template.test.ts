@@ -77,7 +77,7 @@ test('a template that never ends on any chat is refused at load', async () => {
     for (const template of [LOOPS, '{{ range(1000000000000) }}']) {
       const path = join(dir, 'hostile.gguf');
       await writeFile(path, await modelWithTemplate(template));
-      await rejection(() => load(path), 'MODEL_INVALID', /chat template does not end on a short chat/);
+      await rejection(() => load(path), 'MODEL_INVALID', /even for a short chat/);
     }
     // What only a request with tools meets is found by trying, and the model is loaded without tools.
     const path = join(dir, 'tools.gguf');

@@ -18,7 +18,7 @@ export async function readPictures(files: Iterable<File>): Promise<{ pictures: P
   const pictures: Picture[] = [];
   const problems: string[] = [];
   for (const file of files) {
-    if (!isPictureType(file.type)) problems.push(`${file.name} is no PNG, JPEG, GIF or WebP picture.`);
+    if (!isPictureType(file.type)) problems.push(`${file.name} is not a PNG, JPEG, GIF or WebP picture.`);
     else if (file.size > MOST_BYTES) problems.push(`${file.name} is larger than 20 MB.`);
     else pictures.push({ name: file.name, media_type: file.type, data: await base64Of(file) });
   }

@@ -30,7 +30,7 @@ export class SpokenAnswer {
     this.#lastMs = performance.now();
     const calls =
       state === 'done' && toolCalls.length > 0 ? ` It calls ${toolCalls.map(({ name }) => name).join(', ')}.` : '';
-    const words = text.length > LENGTH ? `${text.slice(0, LENGTH)}… the answer goes on.` : text;
+    const words = text.length > LENGTH ? `${text.slice(0, LENGTH)}… the answer continues.` : text;
     announce(`${words}${calls}${state === 'done' ? ' End of the answer.' : ''}`.trim());
   }
 }

@@ -39,7 +39,7 @@ export function DoctorView(): JSX.Element {
       </div>
       {error !== null && <Problem error={error} />}
       {record === null ? (
-        <p class="muted">Checks this machine as svc doctor does, and says how to mend what it finds.</p>
+        <p class="muted">Checks this machine as svc doctor does, and says how to fix what it finds.</p>
       ) : (
         <>
           <p>{summaryOf(record)}</p>

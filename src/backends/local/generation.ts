@@ -84,13 +84,13 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
   /** Vectors of the next inputs, concatenated; or scores. */
   pushVectors(numbers: Float32Array): void {
     if (this.addVectors?.(numbers) === true) this.accept();
-    else this.owner.offend('sent vectors that nobody asked for');
+    else this.owner.offend('sent vectors that were not requested');
   }
 
   /** All tokens of the input. */
   pushTokens(tokens: Omit<TokensEvent, 'type'>): void {
     if (this.addTokens?.(tokens) === true) this.accept();
-    else this.owner.offend('sent tokens that nobody asked for');
+    else this.owner.offend('sent tokens that were not requested');
   }
 
   fail(error: SvcError): void {
@@ -172,7 +172,7 @@ export class Generation extends EngineAnswer<AnswerEvent> {
       return false;
     }
     if (this.#characters > MOST_CHARACTERS || this.#logprobs > MOST_LOGPROBS) {
-      this.owner.offend('went on with an answer that it was told to pause');
+      this.owner.offend('continued an answer that it had to pause');
       return false;
     }
     const isFull = this.#characters > PAUSE_CHARACTERS || this.#logprobs > PAUSE_LOGPROBS;

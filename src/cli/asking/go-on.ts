@@ -18,7 +18,7 @@ export interface Continued {
 export async function lastConversation(): Promise<Continued> {
   const history = openHistory();
   if (!history.enabled) {
-    throw new SvcError('CONFIG_INVALID', 'conversations are not kept, so there is none to go on with', {
+    throw new SvcError('CONFIG_INVALID', 'conversations are not kept, so there is none to continue', {
       hint: 'keep them from now on, as files that only you can read: svc config set history.enabled true',
     });
   }

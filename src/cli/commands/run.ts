@@ -88,7 +88,7 @@ export const spec = {
     continue: {
       kind: 'switch',
       short: 'c',
-      summary: 'go on with the last kept conversation; needs history.enabled',
+      summary: 'continue the last kept conversation; needs history.enabled',
     },
     timeout: { kind: 'duration', value: 'TIME', summary: 'give up after this time' },
     stats: { kind: 'switch', summary: 'print token counts and speed on standard error' },

@@ -100,7 +100,7 @@ export const PARAMETERS: Readonly<Record<string, Treatment>> = {
   numa: MACHINE,
   tfs_z: refused('llama.cpp has removed this sampler'),
   penalize_newline: refused('the penalties have no exception for line breaks'),
-  logits_all: refused('log probabilities are asked for by each request'),
+  logits_all: refused('each request sets it: logprobs'),
   vocab_only: refused('such a model generates nothing'),
 };
 

@@ -67,7 +67,7 @@ export function toCalls({ toolCalls, finish }: Collector): object[] {
     const parsed = argumentsOf(call);
     if (parsed !== undefined) return [{ id: call.id, function: { index, name: call.name, arguments: parsed } }];
     if (finish.reason === 'length') return [];
-    throw new SvcError('PROVIDER_FAILED', 'the model has called a tool with arguments that are no JSON object');
+    throw new SvcError('PROVIDER_FAILED', 'the model has called a tool with arguments that are not a JSON object');
   });
 }
 

@@ -107,7 +107,7 @@ export class BackgroundRun {
 
   /** Stops work; a later daemon continues. Resolves when the journal is closed. */
   async leave(): Promise<void> {
-    this.#ending.abort(new SvcError('NOT_READY', 'svc is stopping; the response goes on when it is started again'));
+    this.#ending.abort(new SvcError('NOT_READY', 'svc is stopping; the response continues when it is started again'));
     await this.finished;
   }
 

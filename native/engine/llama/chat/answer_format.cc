@@ -87,9 +87,7 @@ Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_p
   // grammar.
   if (may_call && found.grammar.empty() && must_follow) {
     return Status(StatusCode::kInvalidRequest,
-                  "this model writes tool calls without a mark that begins them, so they cannot be "
-                  "enforced",
-                  "tools");
+                  "this model's tool calls have no start tag, so they cannot be enforced", "tools");
   }
   if (may_call && !found.grammar.empty()) {
     AddEndsOfReasoning(format->parser->parser, &format->thinking_ends);

@@ -61,8 +61,8 @@ Result<common_chat_templates_ptr> InitTemplates(const llama_model* model,
   }
   if (WorkLimit::IsExceeded()) {
     return Status(StatusCode::kModelInvalid,
-                  "the model's chat template does not end on a short chat, takes too long, or "
-                  "needs too much memory");
+                  "the model's chat template never ends, takes too long or needs too much memory, "
+                  "even for a short chat");
   }
   if (!is_shallow) {
     return Status(StatusCode::kModelInvalid,

@@ -78,7 +78,7 @@ Status CheckFormat(std::span<const std::uint8_t> bytes) {
   }
   if (bytes.size() > 12 && HasAt(bytes, 8, "WEBP"sv))
     return Refuse("is WebP, which local models cannot read");
-  return Refuse("is no PNG, JPEG or GIF");
+  return Refuse("is not a PNG, JPEG or GIF");
 }
 
 Status CheckShape(int width, int height) {

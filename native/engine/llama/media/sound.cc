@@ -67,7 +67,7 @@ Result<std::vector<float>> DecodeSound(std::span<const std::uint8_t> bytes,
   if (bytes.size() > kMaxMediaBytes) {
     return Refuse("has more than " + std::to_string(kMaxMediaBytes) + " bytes");
   }
-  if (!IsKnown(bytes)) return Refuse("is no WAV, MP3 or FLAC");
+  if (!IsKnown(bytes)) return Refuse("is not a WAV, MP3 or FLAC");
   const ma_decoder_config config =
       ma_decoder_config_init(ma_format_f32, /*channels=*/1, sample_rate);
   ma_decoder decoder;

@@ -70,8 +70,8 @@ TEST(CutPicturesAndOtherFiles) {
     EXPECT(!DecodePicture(std::span(whole).first(length)).ok());
   }
   EXPECT(Has(WhyNoPicture({'R', 'I', 'F', 'F', 0, 0, 0, 0, 'W', 'E', 'B', 'P', ' '}), "WebP"));
-  EXPECT(Has(WhyNoPicture({'%', 'P', 'D', 'F'}), "no PNG, JPEG or GIF"));
-  EXPECT(Has(WhyNoPicture(Wav(8000, 100, 440)), "no PNG"));
+  EXPECT(Has(WhyNoPicture({'%', 'P', 'D', 'F'}), "not a PNG, JPEG or GIF"));
+  EXPECT(Has(WhyNoPicture(Wav(8000, 100, 440)), "not a PNG"));
 }
 
 // The sample in base64 as a picture; empty if it cannot be decoded.

@@ -135,7 +135,7 @@ TEST(WhatCannotBeDecodedIsNamedWithItsReason) {
     EXPECT_EQ(status.param(), "messages[0].content[2]");
     return status.message();
   };
-  EXPECT_EQ(refusal(test::Base64({'%', 'P', 'D', 'F'})), "the picture is no PNG, JPEG or GIF");
+  EXPECT_EQ(refusal(test::Base64({'%', 'P', 'D', 'F'})), "the picture is not a PNG, JPEG or GIF");
   EXPECT(refusal("not base64!").starts_with("the picture "));
   EXPECT(refusal("").starts_with("the picture "));
 }

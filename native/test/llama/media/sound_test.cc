@@ -139,7 +139,7 @@ TEST(FilesThatOnlyBeginLikeASound) {
   }
   for (const char* other : {"", "R", "RIFF", "RIFF....AVI ", "ID", "fLa", "\xFF", "\xFF\xDF"}) {
     const std::string text = other;
-    EXPECT_EQ(WhyNoSound(Bytes(text.begin(), text.end())), "is no WAV, MP3 or FLAC");
+    EXPECT_EQ(WhyNoSound(Bytes(text.begin(), text.end())), "is not a WAV, MP3 or FLAC");
   }
 }
 

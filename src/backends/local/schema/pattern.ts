@@ -234,6 +234,6 @@ function single(codePoint: number): readonly Range[] {
 function codePointOf(hex: string): number {
   const codePoint = /^[0-9a-fA-F]{1,8}$/.test(hex) ? Number.parseInt(hex, 16) : Infinity;
   if (codePoint > 0x10ffff || (codePoint >= 0xd800 && codePoint <= 0xdfff))
-    throw new PatternError('has a \\x or \\u that is no valid character');
+    throw new PatternError('has a \\x or \\u that is not a valid character');
   return codePoint;
 }
