@@ -1,6 +1,6 @@
 /**
- * Measures pictures, sounds, several choices and LoRA adapters beside llama-server on the same files, and compares texts and scores
- * with llama.cpp's programs.
+ * Measures pictures, sounds, several choices and LoRA adapters beside llama-server on the same files, and compares
+ * texts and scores with llama.cpp's programs.
  *
  *   npm run bench:media                                    everything, 9 minutes on two idle cores after the first
  *                                                          build; writes its section of docs/benchmarks.md

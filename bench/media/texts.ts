@@ -1,7 +1,7 @@
 /**
  * Compares the texts of our engine about pictures and sounds with those of llama-mtmd-cli, built from the same source
- * and linked to the same libraries. Our kernels sum attention in another order, so an answer may part where the two best
- * tokens are nearly tied: that counts as the same.
+ * and linked to the same libraries. Our kernels sum attention in another order, so an answer may part where the two
+ * best tokens are nearly tied: that counts as the same.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

@@ -8,8 +8,8 @@
  *   or model without embeddings throws INVALID_REQUEST.
  * - `rerank` yields `start`, then `scores`, one score per document in order, then one `finish`; or it throws. A backend
  *   or model that ranks nothing throws INVALID_REQUEST.
- * - `tokenize` yields `start`, one `tokens`, one `finish`; `detokenize` yields `start`, one `text`, one `finish`; or they
- *   throw. A backend that does not have the model's vocabulary throws INVALID_REQUEST.
+ * - `tokenize` yields `start`, one `tokens`, one `finish`; `detokenize` yields `start`, one `text`, one `finish`; or
+ *   they throw. A backend that does not have the model's vocabulary throws INVALID_REQUEST.
  * - Aborting `signal` or returning from the iterator early stops the work itself, not only reading; the iterator then
  *   throws `signal.reason` (a SvcError) or returns.
  * - Back-pressure: if the consumer does not pull, the producer stops within a bounded buffer.

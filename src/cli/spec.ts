@@ -58,7 +58,9 @@ export interface Spec {
   /** Absent: the command takes none. */
   readonly arguments?: readonly Argument[];
   readonly flags: Readonly<Record<string, Flag>>;
-  /** Placeholder in the help for the words after `--`, which are passed on to another program. Absent: no such words. */
+  /**
+   * Placeholder in the help for the words after `--`, which are passed on to another program. Absent: no such words.
+   */
   readonly passesOn?: string;
   /** What to use instead of --json. Only for a command without that flag. */
   readonly insteadOfJson?: string;

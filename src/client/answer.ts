@@ -16,8 +16,8 @@ export class Answer implements AsyncIterable<AnswerEvent> {
   }
 
   /**
-   * Yields the events; the last one is `finish`. Throws the SvcError that ended the answer. Leaving the loop early stops
-   * the generation in the daemon.
+   * Yields the events; the last one is `finish`. Throws the SvcError that ended the answer. Leaving the loop early
+   * stops the generation in the daemon.
    */
   [Symbol.asyncIterator](): AsyncGenerator<AnswerEvent, void, undefined> {
     return this.#events;

@@ -1,4 +1,6 @@
-/** Client of the control socket, for the CLI: beside the client's own methods, one for each of the daemon's commands. */
+/**
+ * Client of the control socket, for the CLI: beside the client's own methods, one for each of the daemon's commands.
+ */
 import type { ConsoleLink } from '../protocol/console.ts';
 import type { Model } from '../protocol/openai/model.ts';
 import type { ProviderRecord, ReadyRecord, StatusRecord } from '../protocol/records.ts';
@@ -42,7 +44,9 @@ export class ControlClient extends Client {
     return await this.#connection.ask<StatusRecord>({ path: CONTROL_ROUTES.status });
   }
 
-  /** Resolves with everything that requests may name as their model: local models, providers' default models, policies. */
+  /**
+   * Resolves with everything that requests may name as their model: local models, providers' default models, policies.
+   */
   async listed(): Promise<readonly Model[]> {
     return (await this.#connection.ask<{ data: readonly Model[] }>({ path: HTTP_ROUTES.models })).data;
   }

@@ -119,8 +119,8 @@ export async function fetchJson(
 }
 
 /**
- * Yields the JSON values of an answer of JSON lines; after an abort none, even if more have arrived. Ends the request if
- * the iteration ends early.
+ * Yields the JSON values of an answer of JSON lines; after an abort none, even if more have arrived. Ends the request
+ * if the iteration ends early.
  */
 export async function* streamJson(target: Target, options: RequestOptions): AsyncGenerator<unknown, void, undefined> {
   const response = await send(target, options);

@@ -158,7 +158,9 @@ export function loadConfig(paths: Pick<Paths, 'configFile'>): Config {
   return withEnvironment(config);
 }
 
-/** Returns the config without the file: the defaults and the environment. Ignores the environment where it is invalid. */
+/**
+ * Returns the config without the file: the defaults and the environment. Ignores the environment where it is invalid.
+ */
 export function configWithoutFile(): Config {
   const { config } = parseConfig('');
   return orElse(() => withEnvironment(config), config);

@@ -14,7 +14,9 @@ export class InstalledVersion {
     return this.#version;
   }
 
-  /** Reads the package's manifest if it has changed; resolves with the reason of the condition `version`. Never rejects. */
+  /**
+   * Reads the package's manifest if it has changed; resolves with the reason of the condition `version`. Never rejects.
+   */
   async check(): Promise<string> {
     // The version of another executable shows only when it runs.
     if (MANIFEST === null) return VERSION;

@@ -78,8 +78,8 @@ export interface ModelShelf {
   /** The catalogue of models to pull, against the memory and the disk of this machine. */
   catalogue(): Promise<readonly CatalogueModel[]>;
   /**
-   * As `svc model create`: makes a name with settings from `model`. Resolves with the settings that were skipped, and why. Throws
-   * INVALID_REQUEST, CANNOT_WRITE.
+   * As `svc model create`: makes a name with settings from `model`. Resolves with the settings that were skipped, and
+   * why. Throws INVALID_REQUEST, CANNOT_WRITE.
    */
   create(
     name: string,
@@ -94,7 +94,10 @@ export interface LongWork {
   quantize(wishes: QuantizeWishes, signal: AbortSignal): AsyncIterable<QuantizeEvent>;
   /** As `svc model verify MODEL`. Rejects with MODEL_NOT_FOUND, CANNOT_WRITE. */
   verify(model: string, signal: AbortSignal): AsyncIterable<VerifyEvent | VerifyResult>;
-  /** As `svc model import`; models that were registered before it was cancelled stay. Rejects with MODEL_NOT_FOUND, CANNOT_WRITE. */
+  /**
+   * As `svc model import`; models that were registered before it was cancelled stay. Rejects with MODEL_NOT_FOUND,
+   * CANNOT_WRITE.
+   */
   import(wishes: ImportWishes, signal: AbortSignal): AsyncIterable<ImportEvent>;
 }
 

@@ -1,7 +1,8 @@
 /**
  * Proves a GPU backend: a child process with it and one without it ask the built-in model the same questions, and the
- * answers must be equal. The model chooses each token of these answers with a wide margin (test/engine/gpu-proof.test.ts),
- * so a difference is an error of the GPU, its driver or the backend, and not of rounding.
+ * answers must be equal. The model chooses each token of these answers with a wide margin
+ * (test/engine/gpu-proof.test.ts), so a difference is an error of the GPU, its driver or the backend, and not of
+ * rounding.
  */
 import { SvcError } from '../protocol/errors.ts';
 import { answerOfChild } from './ask-child.ts';

@@ -50,8 +50,8 @@ export async function usableGpu(): Promise<GpuExamination> {
 }
 
 /**
- * Finds and tries the backend: the one of GGML_BACKEND_PATH, the installed one, or that of a package beside svc. Only the
- * last is not tried if no GPU is found. Never rejects.
+ * Finds and tries the backend: the one of GGML_BACKEND_PATH, the installed one, or that of a package beside svc. Only
+ * the last is not tried if no GPU is found. Never rejects.
  */
 export async function examineGpu({ measure, root }: ExamineOptions): Promise<GpuExamination> {
   const survey = surveyGpu(root);
@@ -81,7 +81,9 @@ function whyNone(survey: GpuSurvey, isOther: boolean): GpuTrouble {
   return { reason: `the ${nameOfKind(chosen.kind)} backend is not installed`, hint: INSTALL };
 }
 
-/** The backend in an npm package beside svc, of the version that our libllama was built with; others are incompatible. */
+/**
+ * The backend in an npm package beside svc, of the version that our libllama was built with; others are incompatible.
+ */
 function packageBesideSvc(): string | undefined {
   for (const { name, version, file, platform } of BACKEND_PACKAGES) {
     if (platform !== `${process.platform}-${process.arch}`) continue;

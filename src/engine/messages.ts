@@ -34,8 +34,8 @@ export interface SubmitProgress {
 
 export type ToEngine =
   /**
-   * `model` is for the process title and the log. `shaderFolder`: directory of the GPU driver's shader cache; absent: no
-   * cache. `parentPid`: the child dies with this process.
+   * `model` is for the process title and the log. `shaderFolder`: directory of the GPU driver's shader cache; absent:
+   * no cache. `parentPid`: the child dies with this process.
    */
   | {
       readonly type: 'load';

@@ -5,7 +5,10 @@ import type { EngineInfo } from './messages.ts';
 /** Enough for one token; the model's own context length could need all memory. */
 const CONTEXT_LENGTH = 512;
 
-/** `shaderFolder` as in the message. Returns what the load has found. Throws the engine's error about the model, ENGINE_CRASHED, or TIMEOUT. */
+/**
+ * `shaderFolder` as in the message. Returns what the load has found. Throws the engine's error about the model,
+ * ENGINE_CRASHED, or TIMEOUT.
+ */
 export async function tryModel(
   model: string,
   path: string,

@@ -53,7 +53,9 @@ const UNUSED_MS = 30 * 24 * 60 * 60 * 1000;
 
 let found: string | undefined;
 
-/** Returns the folder with all files. Throws CANNOT_WRITE, CONFIG_INVALID, and ENGINE_UNAVAILABLE for a damaged file. */
+/**
+ * Returns the folder with all files. Throws CANNOT_WRITE, CONFIG_INVALID, and ENGINE_UNAVAILABLE for a damaged file.
+ */
 export function unpackedFolder(): string {
   return (found ??= findOrUnpack(JSON.parse(ownText(LIST)) as FileList));
 }

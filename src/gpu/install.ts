@@ -1,7 +1,8 @@
 /**
  * Installs a GPU backend: downloads its npm package, verifies the digest that was recorded when svc was built, unpacks
- * the backend into a temporary directory, proves it there in a child process, and only then gives the directory the name
- * by which engines find it. Whatever fails, nothing of it is left; only an interrupted download is kept, to be resumed.
+ * the backend into a temporary directory, proves it there in a child process, and only then gives the directory the
+ * name by which engines find it. Whatever fails, nothing of it is left; only an interrupted download is kept, to be
+ * resumed.
  */
 import { readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * Unpacks chosen files of an npm tarball (tar, gzip). The digest of the tarball is verified before; the limits here hold
- * for any tarball. Entries other than files and directories, paths outside `package/`, and sizes above the limits are
- * refused, and nothing is executed.
+ * Unpacks chosen files of an npm tarball (tar, gzip). The digest of the tarball is verified before; the limits here
+ * hold for any tarball. Entries other than files and directories, paths outside `package/`, and sizes above the limits
+ * are refused, and nothing is executed.
  */
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';

@@ -38,8 +38,8 @@ export async function openLog(path: string): Promise<FileHandle | undefined> {
 }
 
 /**
- * Resolves with the last `count` wanted lines, oldest first, also from rotated files, and with the open file, from whose
- * position `follow` continues; undefined if there is no file. The caller closes it.
+ * Resolves with the last `count` wanted lines, oldest first, also from rotated files, and with the open file, from
+ * whose position `follow` continues; undefined if there is no file. The caller closes it.
  */
 export async function tailLog(
   path: string,

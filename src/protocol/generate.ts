@@ -379,7 +379,9 @@ export interface FinishEvent {
   readonly timings: Timings;
   /** Only with `repetition_guard`, if the answer repeats itself. */
   readonly repetition?: Repetition;
-  /** With the reason `stop`: the stop string that ended the answer. Absent: none, or the provider does not report it. */
+  /**
+   * With the reason `stop`: the stop string that ended the answer. Absent: none, or the provider does not report it.
+   */
   readonly stop_string?: string;
 }
 export type GenerateEvent = StartEvent | TextEvent | ReasoningEvent | ToolCallEvent | FinishEvent;

@@ -1,11 +1,13 @@
 /**
- * Stored responses of the Responses API, on disk: a later request continues them (`previous_response_id`) or reads them.
+ * Stored responses of the Responses API, on disk: a later request continues them (`previous_response_id`) or reads
+ * them.
  *
  * One file for each response, `ID.json`, mode 0600, in a folder of its own. It has the whole conversation, so no
  * response needs another one, and any may be deleted. Files go when they are too old, and the oldest when all together
  * are too large. A file that cannot be parsed is as good as absent.
  *
- * A background response also has a journal, `background/ID.jsonl` (background/journal.ts), which counts and goes with it.
+ * A background response also has a journal, `background/ID.jsonl` (background/journal.ts), which counts and goes with
+ * it.
  */
 import { readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';

@@ -47,7 +47,8 @@ export function serviceUnit(definition: ServiceDefinition): string {
 
 /**
  * Without SVC_HOME the runtime directory is $XDG_RUNTIME_DIR/svc, which does not exist after a boot and which the
- * sandbox would not let the daemon make. It is kept, because a daemon that is not the service may have its socket there.
+ * sandbox would not let the daemon make. It is kept, because a daemon that is not the service may have its socket
+ * there.
  */
 function runtimeDirectory(environment: Readonly<Record<string, string>>): string[] {
   if (environment['SVC_HOME'] !== undefined) return [];

@@ -102,7 +102,8 @@ export class Budgets {
 
   /**
    * Counts an answer. Never rejects: an answer that cannot be counted is still delivered. Resolves at once for a
-   * provider without a budget, unless the caller's key `hasQuota`; else when the line is written, at most a second later.
+   * provider without a budget, unless the caller's key `hasQuota`; else when the line is written, at most a second
+   * later.
    */
   async answered(answer: Omit<AnsweredLine, 'event' | 'at'>, hasQuota = false): Promise<void> {
     const counted = this.#count({ event: 'answered', at: this.#at(), ...answer });

@@ -1,6 +1,6 @@
 /**
- * The documentation lists every error, route, setting and environment variable, and the limits of model files. Its prose
- * is wrapped, and the figures that README.md repeats are those of the pages where they were measured.
+ * The documentation lists every error, route, setting and environment variable, and the limits of model files. Its
+ * prose is wrapped, and the figures that README.md repeats are those of the pages where they were measured.
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';

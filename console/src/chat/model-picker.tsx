@@ -14,8 +14,8 @@ const GROUPS: readonly { readonly kind: Model['kind']; readonly label: string }[
 const OTHER = 'another name';
 
 /**
- * Chooses the model of a conversation; any name can be typed, as providers have more models than are listed. A name that
- * is no longer listed stays, so that the request says why.
+ * Chooses the model of a conversation; any name can be typed, as providers have more models than are listed. A name
+ * that is no longer listed stays, so that the request says why.
  */
 export function ModelPicker({ conversation: { id, model } }: { readonly conversation: Conversation }): JSX.Element {
   const [isTyping, setTyping] = useState(false);

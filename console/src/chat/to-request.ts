@@ -20,8 +20,8 @@ export function toRequest({ model, options, turns }: Conversation): GenerateInpu
 }
 
 /**
- * A call without a result is left out, and so is an answer that has said nothing: models refuse these. A stopped call is
- * not even whole.
+ * A call without a result is left out, and so is an answer that has said nothing: models refuse these. A stopped call
+ * is not even whole.
  */
 function toMessage(turn: Turn, turns: readonly Turn[]): Message[] {
   switch (turn.role) {

@@ -1,4 +1,6 @@
-/** The API key of this page. It is in the tab's session storage: it ends with the tab, and no other page can read it. */
+/**
+ * The API key of this page. It is in the tab's session storage: it ends with the tab, and no other page can read it.
+ */
 import { signal } from '@preact/signals';
 import type { ApiError } from '../api/api-error.ts';
 

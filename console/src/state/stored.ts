@@ -2,8 +2,8 @@
 import { effect, signal, type Signal } from '@preact/signals';
 
 /**
- * A signal that is kept in local storage under `name`, and follows the other tabs; `isValid` judges what an older page has
- * left there.
+ * A signal that is kept in local storage under `name`, and follows the other tabs; `isValid` judges what an older page
+ * has left there.
  */
 export function stored<Value>(
   name: string,

@@ -1,4 +1,7 @@
-/** Reasoning folded into one line of the terminal: while the model thinks it is drawn again and again; afterwards it says how long it took. */
+/**
+ * Reasoning folded into one line of the terminal: while the model thinks it is drawn again and again; afterwards it
+ * says how long it took.
+ */
 import { count, duration } from '../terminal/format.ts';
 import { writeDim, writeInPlace } from '../terminal/output.ts';
 

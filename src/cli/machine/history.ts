@@ -58,7 +58,9 @@ export class KeptConversation {
   }
 }
 
-/** Returns the conversation with the id, or the last one for `last`. @throws SvcError INVALID_REQUEST if there is none */
+/**
+ * Returns the conversation with the id, or the last one for `last`. @throws SvcError INVALID_REQUEST if there is none
+ */
 export async function conversationNamed(name: string): Promise<Conversation> {
   const { conversations } = openHistory();
   const found = name === 'last' ? await conversations.last() : await conversations.find(name);

@@ -1,4 +1,6 @@
-/** Ending the daemon: it is asked to drain and end, and is killed if it does not end in time. Its engines end with it. */
+/**
+ * Ending the daemon: it is asked to drain and end, and is killed if it does not end in time. Its engines end with it.
+ */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ControlClient } from '../../client/control-client.ts';

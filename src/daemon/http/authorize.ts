@@ -20,8 +20,8 @@ export interface Arrival {
 }
 
 /**
- * Returns the caller; null: without a valid key, on a route that needs none. `page`: highest scope for the web page that
- * sent the request, even if its key has a higher one. Throws UNAUTHORIZED or FORBIDDEN.
+ * Returns the caller; null: without a valid key, on a route that needs none. `page`: highest scope for the web page
+ * that sent the request, even if its key has a higher one. Throws UNAUTHORIZED or FORBIDDEN.
  */
 export async function authorize(
   req: Arrival,

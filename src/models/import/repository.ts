@@ -1,4 +1,6 @@
-/** GGUF files of one repository in a folder, as LM Studio and the hub's cache have them: models with their projectors. */
+/**
+ * GGUF files of one repository in a folder, as LM Studio and the hub's cache have them: models with their projectors.
+ */
 import { readGgufHeader } from '../gguf/gguf.ts';
 import { isFileError, whyOf } from '../../files/why.ts';
 import { SvcError } from '../../protocol/errors.ts';

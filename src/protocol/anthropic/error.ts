@@ -38,8 +38,8 @@ export function toAnthropicError(error: SvcError, id: string): object {
 }
 
 /**
- * Clients show only this text: it names the field. Coding agents shorten their conversation when they read "prompt is too
- * long", by as much as the two numbers differ.
+ * Clients show only this text: it names the field. Coding agents shorten their conversation when they read "prompt is
+ * too long", by as much as the two numbers differ.
  */
 function messageOf({ code, told, hint, param, overflow }: SvcError): string {
   const named = param === undefined || told.startsWith(param) ? told : `${param}: ${told}`;

@@ -1,4 +1,6 @@
-/** Models of other programs, registered in place: the record of `svc model import --json`, and the events of the route. */
+/**
+ * Models of other programs, registered in place: the record of `svc model import --json`, and the events of the route.
+ */
 import type { BytesDone } from '../routes.ts';
 import type { ModelSettings } from './settings.ts';
 
@@ -12,7 +14,9 @@ export const PROGRAM_TITLES: Readonly<Record<Program, string>> = {
 };
 
 export interface ImportWishes {
-  /** Sources of the models to register, as an import without `models` lists them. Absent: lists, and registers nothing. */
+  /**
+   * Sources of the models to register, as an import without `models` lists them. Absent: lists, and registers nothing.
+   */
   readonly models?: readonly string[];
 }
 

@@ -59,8 +59,8 @@ export function wholeOf(answer: Collector): OllamaPiece {
 }
 
 /**
- * The tool calls of an answer, whose arguments are objects in this API. A call that the end of the answer has cut off is
- * left out. Throws PROVIDER_FAILED for other arguments that are not an object.
+ * The tool calls of an answer, whose arguments are objects in this API. A call that the end of the answer has cut off
+ * is left out. Throws PROVIDER_FAILED for other arguments that are not an object.
  */
 export function toCalls({ toolCalls, finish }: Collector): object[] {
   return toolCalls.flatMap((call, index) => {

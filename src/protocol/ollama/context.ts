@@ -33,8 +33,8 @@ export function fromContext(value: unknown): Message[] {
 }
 
 /**
- * The context of an answer to these messages, without pictures, sounds and reasoning. undefined: it would have more than
- * MOST_BYTES, or LIMITS.ollamaContext integers.
+ * The context of an answer to these messages, without pictures, sounds and reasoning. undefined: it would have more
+ * than MOST_BYTES, or LIMITS.ollamaContext integers.
  */
 export function toContext(messages: readonly Message[], answer: string): number[] | undefined {
   const turns = messages.map(({ role, content }) => ({ role, content: textOf(content) }));

@@ -135,7 +135,9 @@ const REFUSED: Readonly<Record<string, string>> = {
   quantize: 'quantise on the machine: svc model quantize',
 };
 
-/** The name comes without `:latest`. A licence is ignored: that of the file holds. Throws INVALID_REQUEST with `param`. */
+/**
+ * The name comes without `:latest`. A licence is ignored: that of the file holds. Throws INVALID_REQUEST with `param`.
+ */
 export function parseCreate(body: unknown): CreateRequest {
   const fields = fieldsOf(body);
   for (const [name, why] of Object.entries(REFUSED)) {

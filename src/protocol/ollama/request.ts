@@ -42,8 +42,8 @@ export const COMMON = {
 type Common = v.InferOutput<v.ObjectSchema<typeof COMMON, undefined>>;
 
 /**
- * Copy of a body without what counts as absent, `name` as `model`. Throws INVALID_REQUEST unless it is an object, and for
- * a `name` that cannot be one, also beside a `model`, which takes precedence.
+ * Copy of a body without what counts as absent, `name` as `model`. Throws INVALID_REQUEST unless it is an object, and
+ * for a `name` that cannot be one, also beside a `model`, which takes precedence.
  */
 export function fieldsOf(body: unknown): Record<string, unknown> {
   const { name, ...fields } = presentFields(body);

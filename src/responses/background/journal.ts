@@ -3,7 +3,8 @@
  *
  * A line is written before its event is sent. So if the daemon is killed, the file has every event that a client may
  * have read, and the tokens of its content. (The file is not synced: a power failure may cost the last second, after
- * which no client is connected any more.) A line without its end was cut off while it was written, and counts as absent.
+ * which no client is connected any more.) A line without its end was cut off while it was written, and counts as
+ * absent.
  */
 import type { FileHandle } from 'node:fs/promises';
 import * as v from 'valibot';
@@ -35,7 +36,9 @@ export interface Asked {
   readonly items: readonly Placed<ContentItem>[];
 }
 
-/** A further line. `at`: milliseconds since 1970. An answer that was neither cancelled nor failed ends with `finish`. */
+/**
+ * A further line. `at`: milliseconds since 1970. An answer that was neither cancelled nor failed ends with `finish`.
+ */
 export type Entry =
   | { readonly at: number; readonly event: RouteEvent | GenerateEvent }
   | { readonly at: number; readonly error: ErrorRecord }

@@ -1,6 +1,6 @@
 /**
- * The span of a background response: below that of the request that created it, which has ended long before. Each daemon
- * that works on the response has one; that of a daemon that is killed is lost.
+ * The span of a background response: below that of the request that created it, which has ended long before. Each
+ * daemon that works on the response has one; that of a daemon that is killed is lost.
  */
 import { SvcError } from '../../protocol/errors.ts';
 import { requestOf } from '../../protocol/openai/responses/items.ts';

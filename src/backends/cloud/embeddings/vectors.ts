@@ -16,8 +16,8 @@ export function answerBytes(count: number): number {
 }
 
 /**
- * The vector that a provider sent as a list of numbers, or as base64 of 32-bit little-endian numbers. Scaled to length 1
- * unless it has it. Throws PROVIDER_FAILED.
+ * The vector that a provider sent as a list of numbers, or as base64 of 32-bit little-endian numbers. Scaled to length
+ * 1 unless it has it. Throws PROVIDER_FAILED.
  */
 export function toVector(sent: string | readonly unknown[]): Float32Array {
   const vector = typeof sent === 'string' ? fromBase64(sent) : fromNumbers(sent);

@@ -38,7 +38,10 @@ export function adviceFrom(
   };
 }
 
-/** Models of the catalogue that fit in memory and on the disk, and are fast enough: the largest, one for code, a fast one. */
+/**
+ * Models of the catalogue that fit in memory and on the disk, and are fast enough: the largest, one for code, a fast
+ * one.
+ */
 export function suggestedFor(machine: Machine): SuggestedModel[] {
   const fitting = catalogue()
     .models.filter((entry) => fits(entry, machine))

@@ -1,4 +1,6 @@
-/** What the daemon does and did, for the console: live samples, the log, `svc doctor`, usage; and cancelling requests. */
+/**
+ * What the daemon does and did, for the console: live samples, the log, `svc doctor`, usage; and cancelling requests.
+ */
 import * as v from 'valibot';
 import { SvcError } from '../../../protocol/errors.ts';
 import { given } from '../../../protocol/given.ts';

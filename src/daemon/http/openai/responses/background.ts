@@ -35,7 +35,9 @@ export async function createInBackground(exchange: Exchange, call: ResponsesCall
   await stream(exchange, run.eventsAfter(-1, exchange.signal));
 }
 
-/** `GET /v1/responses/ID?stream=true`: the events after `starting_after`. False: there is no such background response. */
+/**
+ * `GET /v1/responses/ID?stream=true`: the events after `starting_after`. False: there is no such background response.
+ */
 export async function streamResponse(exchange: Exchange): Promise<boolean> {
   const { services, param: id, signal } = exchange;
   const { starting_after: after } = parseStreamQuery(exchange.query);

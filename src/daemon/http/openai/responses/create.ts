@@ -95,7 +95,9 @@ class Run {
     reply.end();
   }
 
-  /** Before the last event: a client may continue the response at once. An answer is sent even if it cannot be stored. */
+  /**
+   * Before the last event: a client may continue the response at once. An answer is sent even if it cannot be stored.
+   */
   async #store(): Promise<void> {
     const { services } = this.#exchange;
     const { response } = this.#answer;
