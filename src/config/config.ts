@@ -72,7 +72,7 @@ export const ConfigSchema = section({
     context_length: v.exactOptional(contextLength),
     /** Absent: one for each physical core. */
     threads: v.exactOptional(wholeNumber(1, 512)),
-    /** For long prompts, and for embeddings. Absent: as many as `threads`. */
+    /** Threads for long prompts, and for embeddings. Absent: as many as `threads`. */
     prompt_threads: v.exactOptional(wholeNumber(1, 512)),
     /** Absent: as many as fit. */
     gpu_layers: v.exactOptional(gpuLayers),

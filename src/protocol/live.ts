@@ -34,7 +34,7 @@ export interface LiveRequest {
   /** Id of its HTTP request, or call: several of one request (`n`, a list of prompts) have the same. */
   readonly id: string;
   readonly kind: 'generation' | 'embedding' | 'reranking' | 'tokenizing';
-  /** As requested, until a backend has begun to answer. null: the default. */
+  /** The requested model, until a backend has begun to answer. null: the default. */
   readonly model: string | null;
   /** null: no backend has begun to answer. */
   readonly provider: string | null;

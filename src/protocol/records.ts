@@ -207,7 +207,7 @@ export function foundBy(found: LoadFindings): TriedCapability[] {
   return TRIED_CAPABILITIES.filter((each) => isFound[each]);
 }
 
-/** The fields of a model's record after a load. `before`: by its file, or after an earlier load. */
+/** The fields of a model's record after a load. `before`: its record by the file, or after an earlier load. */
 export function triedFields(
   before: readonly Capability[],
   found: readonly TriedCapability[],

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SvcError } from '../../protocol/errors.ts';
 import { NO_TRACES, type Span, type Tracer } from '../../protocol/traces/span.ts';
 
-/** `route`: of the table of routes; null: there is none for the path. */
+/** `route`: entry of the route table; null: the path has none. */
 export function beginSpan(tracer: Tracer, req: IncomingMessage, id: string, route: string | null): Span {
   const { headers, method = '', socket } = req;
   const { traceparent, tracestate } = headers;
@@ -29,7 +29,7 @@ export function beginSpan(tracer: Tracer, req: IncomingMessage, id: string, rout
   });
 }
 
-/** `error`: of the answer. null: none. */
+/** `error`: error of the answer. null: none. */
 export function endSpan(span: Span, res: ServerResponse, error: SvcError | null): void {
   if (res.headersSent) span.set({ 'http.response.status_code': res.statusCode });
   span.end(error === null ? {} : { error: error.code, isFailure: error.facts.http >= 500 });

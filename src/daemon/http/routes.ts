@@ -192,7 +192,7 @@ function paramOf(pattern: string, path: string): string | undefined {
   return param === '' ? undefined : param;
 }
 
-/** The API whose error format the clients of a path read. `headers`: of the request. */
+/** The API whose error format the clients of a path read. `headers`: request headers. */
 export function familyOf(path: string, headers: IncomingHttpHeaders): ApiFamily {
   if (/^\/v1\/messages(\/|$)/.test(path)) return 'anthropic';
   if (/^\/v1\/models(\/|$)/.test(path) && isAnthropic(headers)) return 'anthropic';

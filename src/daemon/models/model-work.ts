@@ -35,7 +35,7 @@ export interface ModelWorkOptions {
   reload(): void;
 }
 
-/** By the kind of work: what svc does, in its errors. */
+/** What svc does, in its errors, by the kind of work. */
 const KINDS = { quantize: 'quantises a model', verify: 'verifies a model', import: 'imports models' } as const;
 
 export class ModelWork implements LongWork {

@@ -20,7 +20,7 @@ const TEXTS = [
   '<|middle|>',
 ];
 
-/** True if the vocabulary has the tokens. `metadata`: of the file at `path`. Throws as inspectGguf. */
+/** True if the vocabulary has the tokens. `metadata`: metadata of the file at `path`. Throws as inspectGguf. */
 export async function hasInfillTokens(path: string, metadata: ReadonlyMap<string, GgufEntry>): Promise<boolean> {
   if (KEYS.some((key) => metadata.has(key))) return true;
   const tokens = metadata.get('tokenizer.ggml.tokens')?.value;

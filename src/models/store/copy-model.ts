@@ -6,7 +6,7 @@ import { RegistryFile } from './registry.ts';
 /**
  * Adds an installed model once more, by another name.
  *
- * @param dir of the store
+ * @param dir directory of the store
  * @param id as in the registry
  * @throws SvcError MODEL_NOT_FOUND, CANNOT_WRITE; INVALID_REQUEST for a name that is taken
  */

@@ -49,7 +49,7 @@ export class PrefixRoom {
     this.#bytes = options.bytes;
   }
 
-  /** Returns the directory for a model's engine; creates and watches it. @param path of the model's file */
+  /** Returns the directory for a model's engine; creates and watches it. @param path its file */
   open(path: string): string {
     const directory = join(this.#options.folder, prefixName(path));
     try {

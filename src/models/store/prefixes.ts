@@ -26,7 +26,7 @@ export function prefixFolder(cacheDir: string): string {
 /**
  * Name of a model's directory of prefix files, and of its directory of shaders; also the beginning of the files' names.
  *
- * @param path of the model's file
+ * @param path path of the model's file
  */
 export function prefixName(path: string): string {
   return createHash('sha256').update(path).digest('hex').slice(0, 32);
@@ -100,7 +100,7 @@ function readKey(path: string): string | null {
   }
 }
 
-/** Directory of the GPU driver's shader cache for a model (src/engine/sandbox.ts). @param path of the model's file */
+/** Directory of the GPU driver's shader cache for a model (src/engine/sandbox.ts). @param path its file */
 export function shaderFolder(cacheDir: string, path: string): string {
   return join(shadersBeside(prefixFolder(cacheDir)), prefixName(path));
 }
@@ -109,7 +109,7 @@ function shadersBeside(prefixes: string): string {
   return join(dirname(prefixes), 'shaders');
 }
 
-/** Deletes the prefix files and the shaders of one model. @param path of the model's file */
+/** Deletes the prefix files and the shaders of one model. @param path its file */
 export async function removePrefixes(folder: string, path: string): Promise<void> {
   const name = prefixName(path);
   for (const parent of [folder, shadersBeside(folder)]) {

@@ -35,7 +35,7 @@ export function readAgain(
   return { ...entryOf(id, path, files, summary), aliases, source, ...given({ projector, adapters }) };
 }
 
-/** @param path of the file, in or outside the store */
+/** @param path path of the file, in or outside the store */
 export function recordOf(
   { modified_at_ms, parts: _parts, projector: _projector, adapters: _adapters, ...entry }: RegistryEntry,
   path: string,

@@ -22,7 +22,7 @@ export function anthropicStatus(error: SvcError): number {
   return error.code === 'NOT_READY' ? OVERLOADED : error.facts.http;
 }
 
-/** `id`: of the request, also in its log line. */
+/** `id`: id of the request, also in its log line. */
 export function toAnthropicError(error: SvcError, id: string): object {
   const status = anthropicStatus(error);
   return {

@@ -52,7 +52,7 @@ function refuseUnsupported({ rank_fields }: Readonly<Record<string, unknown>>): 
     throw invalid('rank_fields', 'must be ["text"] or absent: a document is one text');
 }
 
-/** `version`: of Cohere's API. */
+/** `version`: version of Cohere's API. */
 export function rerankAnswer(id: string, answer: Collector, call: RerankCall, version: '1' | '2'): object {
   const { start, finish, scores } = answer;
   const { documents } = call.request;

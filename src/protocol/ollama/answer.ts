@@ -22,7 +22,7 @@ export function toLine(api: OllamaApi, model: string, piece: OllamaPiece): objec
   return { ...headOf(model), ...bodyOf(api, piece), done: false };
 }
 
-/** The last line, or with the whole answer in `piece` the record. `context`: of `/api/generate`. */
+/** The last line, or with the whole answer in `piece` the record. `context`: that of `/api/generate`. */
 export function toLastLine(
   api: OllamaApi,
   model: string,

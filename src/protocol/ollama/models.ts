@@ -10,7 +10,7 @@ import { fieldsOf } from './request.ts';
 /** Version of Ollama whose API this is: clients compare it before they use a feature. */
 const OLLAMA_VERSION = '0.13.0';
 
-/** `version`: of svc. */
+/** `version`: version of svc. */
 export function toVersion(version: string | null): object {
   return { version: OLLAMA_VERSION, svc_version: version };
 }

@@ -24,7 +24,7 @@ export function operationAttributes(operation: Operation): Attributes {
   return { 'gen_ai.operation.name': operation };
 }
 
-/** `name`: of a provider; it comes from the catalogue or the config. */
+/** `name`: name of a provider, from the catalogue or the config. */
 export function providerAttributes(name: string): Attributes {
   return { 'gen_ai.provider.name': CONVENTIONAL[name] ?? name };
 }

@@ -23,7 +23,7 @@ export function beginSpan(tracer: Tracer, { asked, entries }: Story): Span {
   });
 }
 
-/** `last`: of the journal. An answer that it does not end continues in the next daemon. */
+/** `last`: last entry of the journal. An answer that it does not end continues in the next daemon. */
 export function endSpan(span: Span, last: Entry | undefined): void {
   span.end(endOf(last));
 }

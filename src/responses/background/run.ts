@@ -38,13 +38,13 @@ export interface RunOptions {
   keep(record: StoredResponse): Promise<void>;
 }
 
-/** Attempts in a row that bring no token; a crash of the daemon counts, too. */
+/** Maximum attempts in a row without a new token; a crash of the daemon counts, too. */
 const MOST_VAIN_ATTEMPTS = 5;
-/** Events that may wait for the journal; then the answer waits. */
+/** Maximum events that wait for the journal; then the answer waits. */
 const MOST_UNWRITTEN = 256;
-/** Events that a reader gets at once; it may be slow. */
+/** Maximum events that a reader gets at once; it may be slow. */
 const MOST_TOGETHER = 256;
-/** Until the next attempt, if the error says nothing else. */
+/** Pause before the next attempt, unless the error names one. */
 const PAUSE_MS = 1000;
 /** Maximum pause between attempts: capacity may return earlier than the error says, and Node's timers have a limit. */
 const LONGEST_PAUSE_MS = 3_600_000;
@@ -61,7 +61,7 @@ export class BackgroundRun {
   #writing: Promise<void> | null = null;
   #isCancelled = false;
   #journalError: SvcError | null = null;
-  /** Attempts since the last that brought something. */
+  /** Attempts since the last one that brought a token. */
   #vain: number;
   #toldBefore: number;
   #finished: Promise<void> | null = null;

@@ -3,7 +3,7 @@
  *
  *   up        answers, or was not tried yet
  *   draining  accepts no new requests (503 with Retry-After): avoided until a probe finds it ready
- *   full      overloaded (429): avoided for the time that it requested
+ *   full      overloaded (429): avoided for the time that it asked for
  *   down      unreachable, broke off, or silent: avoided until a probe finds it healthy
  *
  * The state follows from answers and probes. A failed probe counts only if nothing else was received from the endpoint

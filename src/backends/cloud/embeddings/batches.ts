@@ -16,8 +16,8 @@ export function batchesOf(request: EmbedRequest, most: number): EmbedRequest[] {
 }
 
 /**
- * Reads the answer to `batch`. `length`: of the vectors of earlier batches. Throws PROVIDER_FAILED for vectors of
- * several lengths, and INVALID_REQUEST if the provider has ignored the request's `dimensions`.
+ * Reads the answer to `batch`. `length`: length of the vectors of earlier batches. Throws PROVIDER_FAILED for vectors
+ * of several lengths, and INVALID_REQUEST if the provider has ignored the request's `dimensions`.
  */
 export function readBatch(
   api: EmbeddingsApi,

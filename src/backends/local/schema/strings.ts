@@ -9,7 +9,7 @@ import { lengthsOf } from './text-lengths.ts';
 
 /**
  * GBNF for the text between the quotes, of `min` to `max` characters. Throws INVALID_REQUEST, also if some text of the
- * pattern or format has another length. `path`: of the schema.
+ * pattern or format has another length. `path`: path of the schema.
  */
 export function textOf(schema: JsonObject, min: number, max: number, notation: Notation, path: string): string {
   const { pattern, format } = schema;
