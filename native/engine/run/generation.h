@@ -66,7 +66,7 @@ class Generation : Submission {
       : Submission(std::move(submission)),
         tokens(std::move(prompt)),
         prompt_size(static_cast<std::uint32_t>(tokens.size())),
-        listed(prompt_size),
+        delivered{.listed = prompt_size},
         answer(std::move(stop), std::move(own_stop)),
         guard(repetition_guard) {}
 
@@ -85,6 +85,12 @@ class Generation : Submission {
       float lead = 0;
     };
     std::optional<Doubt> doubt;  // the next row is computed without drafts
+  };
+  // How many of the tokens are in earlier outputs.
+  struct Delivered {
+    std::uint32_t listed = 0;      // of all, the prompt included, as tokens
+    std::uint32_t attributed = 0;  // of the generated ones, as text
+    std::uint32_t reasoning = 0;   // of these, as text of the reasoning
   };
   // The most urgent of the generations that wait for this one's prompt.
   struct Wanted {
@@ -122,8 +128,8 @@ class Generation : Submission {
   // Puts a piece of the text into *output, and the tokens since the last one, if they are wanted.
   void Write(std::string text, bool last, GenerationOutput* output) {
     if (lists_tokens) {
-      output->tokens.assign(tokens.begin() + listed, tokens.end());
-      listed = tokens.size();
+      output->tokens.assign(tokens.begin() + delivered.listed, tokens.end());
+      delivered.listed = static_cast<std::uint32_t>(tokens.size());
     }
     if (reader != nullptr) {
       reader->Read(text, last, output);
@@ -136,8 +142,8 @@ class Generation : Submission {
   void CountReasoning(const GenerationOutput& output) {
     const bool is_reasoning = !output.reasoning.empty();
     if (!is_reasoning && output.text.empty() && output.tool_calls.empty()) return;
-    if (is_reasoning) reasoning_tokens += generated() - attributed;
-    attributed = generated();
+    if (is_reasoning) delivered.reasoning += generated() - delivered.attributed;
+    delivered.attributed = generated();
   }
   // The last output; `text`: the rest of the text.
   GenerationOutput End(Clock::time_point now, FinishReason reason, std::string text) {
@@ -153,12 +159,12 @@ class Generation : Submission {
     if (const std::string* by = answer.stopped_by(); by != nullptr && !called) {
       output.stop_string = *by;
     }
-    output.usage = {
-        .input_tokens = prompt_size,
-        .output_tokens = generated(),
-        .reasoning_tokens = reasoning_tokens > 0 ? std::optional(reasoning_tokens) : std::nullopt,
-        .cached_tokens = cached_tokens,
-        .truncated_tokens = truncated_tokens};
+    output.usage = {.input_tokens = prompt_size,
+                    .output_tokens = generated(),
+                    .reasoning_tokens =
+                        delivered.reasoning > 0 ? std::optional(delivered.reasoning) : std::nullopt,
+                    .cached_tokens = cached_tokens,
+                    .truncated_tokens = truncated_tokens};
     output.repetition = guard.found();
     output.timings = timings;
     return output;
@@ -171,15 +177,13 @@ class Generation : Submission {
 
   std::vector<Token> tokens;  // prompt and generated tokens
   const std::uint32_t prompt_size;
-  std::size_t listed;          // of `tokens`, the prompt and those in earlier outputs
+  Delivered delivered;
   std::uint32_t computed = 0;  // of `tokens`, in the cache
   SequenceId sequence = -1;    // negative: not in the cache
   PrefixCache::Pin pin;        // of the computed ones, those in cells of the prefix cache
   std::uint32_t cached_tokens = 0;
-  std::uint32_t reasoning_tokens = 0;  // of the generated ones
-  std::uint32_t attributed = 0;        // of the generated ones, to reasoning or another part
-  std::uint64_t last_step = 0;         // number of the last step it took part in
-  std::uint64_t last_text_step = 0;    // number of the last step that gave it text; 0: none did
+  std::uint64_t last_step = 0;       // number of the last step it took part in
+  std::uint64_t last_text_step = 0;  // number of the last step that gave it text; 0: none did
   bool paused = false;
   bool ended = false;     // its last output has been made
   bool fetching = false;  // waits for the disk tier to read its prefix
