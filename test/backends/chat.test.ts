@@ -53,6 +53,13 @@ test('pictures and sounds stand where they are in the text, with no line break b
       ],
     },
   ]);
+  const halves = [text('\ud83d'), image, text('\ude00'), image];
+  const [broken] = toChat(request({ messages: [{ role: 'user', content: halves }] })).messages ?? [];
+  assert.is(broken?.content, '\ufffd\ufffd');
+  assert.equal(
+    broken?.media?.map(({ at }) => at),
+    [3, 6],
+  );
   const byUrl = { type: 'image_url', url: 'https://example.com/a.png' } as const;
   assert.is(refused({ messages: [{ role: 'user', content: [text('a'), byUrl] }] }), 'messages[0].content[1]');
   const many = Array.from({ length: 65 }, () => image);

@@ -2,9 +2,10 @@
 import type { EngineRequest, NativeChat, NativeMedia, NativeMessage, NativeTool } from '../../engine/addon.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { LIMITS } from '../../protocol/limits.ts';
-import type { ContentPart, GenerateRequest, Message, Tool, ToolCall } from '../../protocol/generate.ts';
+import type { ContentPart, GenerateRequest, Message, Tool } from '../../protocol/generate.ts';
 import { objectText } from '../../protocol/foreign-text.ts';
 import { given } from '../../protocol/given.ts';
+import { OpenCalls } from '../../protocol/history/open-calls.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { withSendableResults } from './media/results.ts';
 import { ANY_ARGUMENTS, argumentGrammars } from './schema/arguments.ts';
@@ -13,7 +14,6 @@ import type { ToolsBudget } from './schema/work.ts';
 /** Throws INVALID_REQUEST, naming the field. */
 export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages' | 'chat'> {
   const { tools = [], tool_choice: choice = 'auto', chat_template_kwargs } = request;
-  const messages = withoutEmptyEnd(request.messages);
   const variables = chat_template_kwargs === undefined ? undefined : Object.entries(chat_template_kwargs);
   const only = typeof choice === 'string' ? undefined : choice.name;
   if (only !== undefined && !tools.some(({ name }) => name === only))
@@ -22,8 +22,9 @@ export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages'
   checkNames(tools);
   const mayCall = choice !== 'none' && tools.length > 0;
 
+  const messages = toMessages(request.messages);
   const last = messages.at(-1);
-  const isContinued = last?.role === 'assistant' && (last.tool_calls ?? []).length === 0;
+  const isContinued = last?.role === 'assistant' && last.tool_calls === undefined;
   const budget: ToolsBudget = { left: LIMITS.toolsWork };
   const asked = tools.map((tool, index) =>
     toTool(tool, index, mayCall ? budget : null, choice === 'required' || only === tool.name),
@@ -38,10 +39,9 @@ export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages'
     template_variables: variables?.map(([name, value]) => [name, JSON.stringify(value)] as const),
     continue_last: isContinued ? true : undefined,
   });
-  const rendered = toMessages(messages);
-  if (rendered.reduce((sum, { media = [] }) => sum + media.length, 0) > LIMITS.media)
+  if (messages.reduce((sum, { media = [] }) => sum + media.length, 0) > LIMITS.media)
     throw invalid('messages', `must have at most ${String(LIMITS.media)} pictures and sounds`);
-  return { messages: rendered, ...(Object.keys(chat).length === 0 ? {} : { chat }) };
+  return { messages, ...(Object.keys(chat).length === 0 ? {} : { chat }) };
 }
 
 /**
@@ -89,17 +89,16 @@ function toTool(tool: Tool, index: number, budget: ToolsBudget | null, isForced:
   return { name, description, parameters: JSON.stringify(parameters), ...grammars, strict: mustFollow };
 }
 
-/** Throws INVALID_REQUEST, naming the field. */
+/** Without an empty end (withoutEmptyEnd). Throws INVALID_REQUEST, naming the field. */
 export function toMessages(messages: readonly Message[]): NativeMessage[] {
-  /** Calls without a result so far, by id. */
-  const open = new Map<string, ToolCall>();
-  return withSendableResults(messages).map((message, index) => {
+  const open = new OpenCalls();
+  return withSendableResults(withoutEmptyEnd(messages)).map((message, index) => {
     const param = `messages[${String(index)}]`;
     const { role, reasoning, tool_calls: calls = [] } = message;
     if (calls.length > 0 && role !== 'assistant')
       throw invalid(`${param}.tool_calls`, 'may be in assistant messages only');
     const tool_calls = calls.map((call) => {
-      open.set(call.id, call);
+      open.add(call);
       return { ...call, arguments: compact(objectText(call.arguments)) };
     });
     return {
@@ -115,17 +114,16 @@ export function toMessages(messages: readonly Message[]): NativeMessage[] {
 /** The call that a tool message answers. */
 function answered(
   { tool_call_id: id }: Message,
-  open: Map<string, ToolCall>,
+  open: OpenCalls,
   param: string,
 ): Pick<NativeMessage, 'tool_call_id' | 'tool_name'> {
-  const [first] = open.keys();
-  const call = open.get(id ?? first ?? '');
+  const call = id === undefined ? open.first : open.withId(id);
   if (call === undefined)
     throw invalid(
       `${param}.tool_call_id`,
       'must be the id of a tool call in an earlier message that has no result yet',
     );
-  open.delete(call.id);
+  open.close(call);
   return { tool_call_id: call.id, tool_name: call.name };
 }
 
@@ -167,16 +165,21 @@ function toContent({ content }: Message, param: string): Pick<NativeMessage, 'co
   if (typeof content === 'string') return { content };
   const media: NativeMedia[] = [];
   let text = '';
+  let bytes = 0;
   let isAfterText = true;
   for (const [index, part] of content.entries()) {
     if (part.type === 'text') {
-      text += text === '' || !isAfterText ? part.text : `\n${part.text}`;
+      // Halves of a surrogate pair on both sides of a picture would be one character once they are joined.
+      const own = part.text.toWellFormed();
+      const piece = text === '' || !isAfterText ? own : `\n${own}`;
+      text += piece;
+      bytes += Buffer.byteLength(piece);
       isAfterText = true;
       continue;
     }
     if (part.type === 'image_url')
       throw invalid(`${param}.content[${String(index)}]`, 'must be a data URL: local models fetch nothing');
-    media.push({ type: part.type, data: part.data, at: Buffer.byteLength(text), part: index });
+    media.push({ type: part.type, data: part.data, at: bytes, part: index });
     isAfterText = false;
   }
   return { content: text, ...(media.length === 0 ? {} : { media }) };

@@ -2,6 +2,7 @@
 import * as v from 'valibot';
 import { ContentPartSchema, ToolCallSchema, type ContentPart, type Message, type ToolCall } from '../generate.ts';
 import { given } from '../given.ts';
+import { OpenCalls } from '../history/open-calls.ts';
 import { LIMITS } from '../limits.ts';
 import { imageType, soundType } from '../media-type.ts';
 import { invalid } from '../validate.ts';
@@ -36,7 +37,7 @@ export type OllamaMessage = v.InferOutput<typeof OllamaMessageSchema>;
 
 /** Throws INVALID_REQUEST with `param`. */
 export function toMessages(messages: readonly OllamaMessage[]): Message[] {
-  const calls = new OpenCalls();
+  const calls = new NamedCalls();
   return messages.flatMap((message, index): Message[] => {
     const param = `messages[${String(index)}]`;
     const { role, thinking, tool_calls, tool_name } = message;
@@ -91,28 +92,27 @@ function toPart(data: string, param: string): ContentPart {
 }
 
 /** Tool calls of the history without a result so far. Ollama's messages name tools; ours, like most APIs, have ids. */
-class OpenCalls {
-  readonly #open = new Map<string, string>();
+class NamedCalls {
+  readonly #open = new OpenCalls();
   #count = 0;
 
   /** Returns a new call, under its `known` id if it has one. */
   open(tool: string, known: string | undefined, parameters: object): ToolCall {
     this.#count += 1;
     // Nine letters and digits: the form that every template accepts.
-    const made = known ?? `call${String(this.#count).padStart(5, '0')}`;
-    this.#open.set(made, tool);
-    return { id: made, name: tool, arguments: JSON.stringify(parameters) };
+    const id = known ?? `call${String(this.#count).padStart(5, '0')}`;
+    const call = { id, name: tool, arguments: JSON.stringify(parameters) };
+    this.#open.add(call);
+    return call;
   }
 
   /**
    * Returns the id of the call that a message answers: by the id, else the first of that tool, else the first.
    * undefined: every call has its result.
    */
-  answer({ tool_name, tool_call_id }: Pick<OllamaMessage, 'tool_name' | 'tool_call_id'>): string | undefined {
-    const ids = [...this.#open.keys()];
-    const found =
-      ids.find((each) => each === tool_call_id) ?? ids.find((each) => this.#open.get(each) === tool_name) ?? ids[0];
-    if (found !== undefined) this.#open.delete(found);
-    return found;
+  answer({ tool_name = '', tool_call_id = '' }: Pick<OllamaMessage, 'tool_name' | 'tool_call_id'>): string | undefined {
+    const found = this.#open.withId(tool_call_id) ?? this.#open.firstOf(tool_name) ?? this.#open.first;
+    if (found !== undefined) this.#open.close(found);
+    return found?.id;
   }
 }

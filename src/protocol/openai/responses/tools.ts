@@ -132,11 +132,13 @@ function functionIn(tool: object, place: string, namespace: string | null): Plac
 
 function allowed(all: readonly PlacedFunction[], choice: ToolChoice | undefined): readonly PlacedFunction[] {
   if (typeof choice !== 'object' || choice.type !== 'allowed_tools') return all;
-  const names = choice.tools.flatMap((each) => {
-    const result = v.safeParse(NamedSchema, each);
-    return result.success ? [flatName(result.output.namespace ?? null, result.output.name)] : [];
-  });
-  return all.filter(({ tool }) => names.includes(tool.name));
+  const names = new Set(
+    choice.tools.flatMap((each) => {
+      const result = v.safeParse(NamedSchema, each);
+      return result.success ? [flatName(result.output.namespace ?? null, result.output.name)] : [];
+    }),
+  );
+  return all.filter(({ tool }) => names.has(tool.name));
 }
 
 function modeOf(choice: ToolChoice | undefined): unknown {
