@@ -100,6 +100,16 @@ test('an item is referred to by its id', async () => {
   }
 });
 
+test('a large item counts with each reference to it', async () => {
+  const { id } = await client.responses.create({ ...ASK, input: 'a'.repeat(4 * 1024 * 1024) });
+  const { data } = await client.responses.inputItems.list(id);
+  const references = (count: number) =>
+    Array.from({ length: count }, () => ({ type: 'item_reference' as const, id: data[0]?.id ?? '' }));
+  await client.responses.create({ ...ASK, input: references(10) });
+  assert.is(listener.backend.requests.at(-1)?.messages.length, 10);
+  assert.is((await failure(client.responses.create({ ...ASK, input: references(100) }))).status, 429);
+});
+
 test('only the key that made a response has it', async () => {
   asKey('mine');
   const { id, output } = await client.responses.create(ASK);

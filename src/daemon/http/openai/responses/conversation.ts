@@ -40,11 +40,18 @@ export async function conversationOf(
   return { messages, places, items: all };
 }
 
-/** Reads each response once, and counts its bytes as if they had come in the body. */
+/**
+ * Reads each response once, and counts its bytes as if they had come in the body; so it does those of an item with each
+ * further reference to it.
+ */
 class StoredItems {
   readonly #exchange: Exchange;
   readonly #owner: string;
   readonly #read = new Map<string, StoredResponse | null>();
+  /** The items of each response that a reference has named, by id. */
+  readonly #items = new Map<string, ReadonlyMap<unknown, ContentItem>>();
+  /** Bytes of each item that a reference has named. */
+  readonly #bytes = new Map<ContentItem, number>();
 
   constructor(exchange: Exchange, owner: string) {
     this.#exchange = exchange;
@@ -60,10 +67,22 @@ class StoredItems {
 
   async itemOf({ id }: ItemReference, place: string): Promise<ContentItem> {
     const response = responseOfItem(id);
-    const found = response === null ? null : await this.#find(response);
-    const item = found === null ? undefined : itemsIn(found).find((each) => each.id === id);
+    const item = response === null ? undefined : (await this.#itemsOf(response)).get(id);
     if (item === undefined) throw invalid(`${place}.id`, 'names no stored item of this client');
+    const bytes = this.#bytes.get(item);
+    if (bytes !== undefined) this.#count(bytes);
+    else this.#bytes.set(item, Buffer.byteLength(JSON.stringify(item)));
     return item;
+  }
+
+  async #itemsOf(response: string): Promise<ReadonlyMap<unknown, ContentItem>> {
+    const known = this.#items.get(response);
+    if (known !== undefined) return known;
+    const found = await this.#find(response);
+    // Of two items with the same id the first counts.
+    const items = new Map((found === null ? [] : itemsIn(found)).reverse().map((item) => [item.id, item]));
+    this.#items.set(response, items);
+    return items;
   }
 
   async #find(id: string): Promise<StoredResponse | null> {
@@ -72,13 +91,15 @@ class StoredItems {
     const { responses } = this.#exchange.services;
     // The index must have been read for the size to be known.
     await responses.open();
-    if (!this.#exchange.body.add(responses.bytesOf(id))) {
-      throw new SvcError('BUSY', 'too many large requests at once');
-    }
+    this.#count(responses.bytesOf(id));
     const stored = await responses.find(id, this.#owner);
     const found = stored?.has_items === false ? null : stored;
     this.#read.set(id, found);
     return found;
+  }
+
+  #count(bytes: number): void {
+    if (!this.#exchange.body.add(bytes)) throw new SvcError('BUSY', 'too many large requests at once');
   }
 }
 
