@@ -46,6 +46,17 @@ test('what the model cannot take becomes a text, the rest stays', () => {
   assert.equal(taken(content, null), ['Here:and', ['image', 'audio']]);
 });
 
+test('an empty end stays left out', () => {
+  const request = conversation([IMAGE]);
+  request.messages.push({ role: 'assistant', content: '' });
+  const asked = toEngineRequest(request);
+  const { messages = [] } = suited(asked, request, { info: { sees: false, hears: false } as EngineInfo });
+  assert.equal(
+    messages.map(({ role }) => role),
+    ['user', 'assistant', 'tool'],
+  );
+});
+
 test('a picture by URL becomes a text', () => {
   assert.equal(taken([FAR], { sees: true, hears: false }), ['[a picture by URL, which svc does not fetch]', []]);
 });
