@@ -54,6 +54,7 @@ export const LIMITS = {
   infillFiles: 256,
   /** Names of the fields that an answer to llama-server's clients is to have. */
   responseFields: 256,
+  responseFieldLength: 64,
   /** Maximum bytes of a text to tokenize, in UTF-8. */
   tokenizeBytes: 2 * 1024 * 1024,
   /** Maximum bytes of a conversation to tokenize, as rendered text: its tokens must fit into a frame, too. */

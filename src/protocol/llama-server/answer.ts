@@ -43,14 +43,13 @@ export function toChunk(content: string): object {
  */
 function onlyThe(names: readonly string[], answer: object): object {
   if (names.length === 0) return answer;
-  const found = names.map((name) => [name, valueAt(answer, name.split('/'))]);
+  const found = names.map((name) => [name, name.split('/').reduce(fieldOf, answer)]);
   return given(Object.fromEntries(found) as object);
 }
 
-function valueAt(whole: unknown, [step, ...rest]: readonly string[]): unknown {
-  if (step === undefined) return whole;
-  if (typeof whole !== 'object' || whole === null || !Object.hasOwn(whole, step)) return undefined;
-  return valueAt((whole as Record<string, unknown>)[step], rest);
+function fieldOf(whole: unknown, field: string): unknown {
+  const isThere = typeof whole === 'object' && whole !== null && Object.hasOwn(whole, field);
+  return isThere ? (whole as Record<string, unknown>)[field] : undefined;
 }
 
 /** Under llama-server's names, in milliseconds and tokens. */

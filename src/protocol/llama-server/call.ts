@@ -43,7 +43,10 @@ export const ANSWER_FIELDS = {
   max_tokens: limit,
   n_indent: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0)), 0),
   t_max_predict_ms: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(-1)), -1),
-  response_fields: v.exactOptional(v.pipe(v.array(v.string()), v.maxLength(LIMITS.responseFields)), []),
+  response_fields: v.exactOptional(
+    v.pipe(v.array(v.pipe(v.string(), v.maxLength(LIMITS.responseFieldLength))), v.maxLength(LIMITS.responseFields)),
+    [],
+  ),
 };
 type AnswerFields = v.InferOutput<v.ObjectSchema<typeof ANSWER_FIELDS, undefined>>;
 

@@ -121,6 +121,15 @@ test('an answer has only the fields that response_fields names', async () => {
   assert.match(stream, /"content":"world","stop":false}\n\ndata: {"stop":true}\n\n$/);
 });
 
+test('a name in response_fields has a greatest length', async () => {
+  const ask = async (name: string) =>
+    post('/completion', { prompt: 'Say', n_predict: 5, response_fields: ['stop', name] });
+  assert.equal((await ask('/'.repeat(64))).json(), { stop: true });
+  const { status, text } = await ask('/'.repeat(65));
+  assert.is(status, 400);
+  assert.match(text, 'response_fields[1] must have a length of at most 64');
+});
+
 test('a completion continues a raw prompt', async () => {
   const stop = ['x'];
   const whole = (await post('/completion', { prompt: 'Say', n_predict: 5, stop, top_k: 3 })).json();
