@@ -259,6 +259,13 @@ test('a schema that is too large or too deep is rejected', async () => {
   assert.match((await refusal({ $defs, oneOf: both })).message, /too complex/);
   const many = { oneOf: Array.from({ length: 2000 }, (_, i) => ({ const: i })) };
   assert.match((await refusal(many)).message, /too complex/);
+  // A reference may be longer than any schema in its place.
+  const followed = (length: number): object => ({
+    $defs: { ['a'.repeat(length)]: { type: 'string' }, short: { $ref: `#/$defs/${'%61'.repeat(length)}` } },
+    allOf: Array.from({ length: 1000 }, () => ({ $ref: '#/$defs/short' })),
+  });
+  assert.ok(schemaGrammar(followed(8), 'schema').length > 0);
+  assert.match((await refusal(followed(8000))).message, /too complex/);
   assert.match((await refusal({ enum: Array.from({ length: 5000 }, (_, i) => i) })).param ?? '', /enum/);
 });
 

@@ -44,6 +44,7 @@ export class References {
 
   #target(reference: Json, path: string): Json {
     if (typeof reference !== 'string' || !/^#(\/|$)/.test(reference)) throw notWithin(path);
+    this.#work.follow(reference);
     let target: Json | undefined = this.#root;
     for (const part of reference.split('/').slice(1)) {
       const name = decodePercent(part)?.replaceAll('~1', '/').replaceAll('~0', '~');

@@ -50,6 +50,11 @@ export class Work {
     this.spend(JSON.stringify(value).length / BYTES_READ);
   }
 
+  /** Spends what following a reference costs, besides looking at its target. */
+  follow(reference: string): void {
+    this.spend(reference.length / BYTES_READ);
+  }
+
   /** Spends what writing a rule costs. */
   write(rule: string): void {
     this.spend(rule.length / BYTES_WRITTEN);
