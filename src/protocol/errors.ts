@@ -1,7 +1,7 @@
 import { given } from './given.ts';
 /**
  * The only table of errors. HTTP status, gRPC status, exit code, the API families' error types and whether to retry all
- * follow from the code. Only ollama/error.ts compares messages.
+ * follow from the code. Only ollama/error.ts compares messages: two of the engine's.
  */
 
 /** Properties of an error code. */

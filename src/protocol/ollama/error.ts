@@ -19,7 +19,10 @@ const NAMES: readonly (readonly [ours: RegExp, theirs: string])[] = [
   [/^stop/, 'options.stop'],
 ];
 
-/** Engine errors after which Ollama's clients retry without the field, if the error has Ollama's wording. */
+/**
+ * Engine errors after which Ollama's clients retry without the field, if the error has Ollama's wording. Neither a code nor
+ * a field tells them from others. A test compares them with the engine's source.
+ */
 const MISSING: readonly (readonly [reason: RegExp, what: string])[] = [
   [/has no form for tool calls$/, 'tools'],
   [/has no reasoning$/, 'thinking'],
