@@ -4,6 +4,8 @@ export function suggest(given: string, known: readonly string[]): string | undef
   let best: string | undefined;
   let least = limit + 1;
   for (const candidate of known) {
+    // The distance is at least the difference of the lengths. So no long text is compared letter by letter.
+    if (Math.abs(given.length - candidate.length) >= least) continue;
     const distance = editDistance(given, candidate);
     if (distance < least) [best, least] = [candidate, distance];
   }

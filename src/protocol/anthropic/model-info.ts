@@ -1,10 +1,13 @@
 /** Models and pages of them in Anthropic's format. */
 import * as v from 'valibot';
+import { LIMITS } from '../limits.ts';
 import type { ListedModel } from '../model/listed.ts';
 import type { Capability } from '../records.ts';
 import { invalid, parse } from '../validate.ts';
 
 const MOST = 1000;
+
+const modelId = v.optional(v.pipe(v.string(), v.maxLength(LIMITS.modelNameLength)));
 
 /** Query of a page, whose values are texts. */
 const PageSchema = v.object({
@@ -12,8 +15,8 @@ const PageSchema = v.object({
     v.pipe(v.string(), v.regex(/^\d{1,4}$/), v.transform(Number), v.minValue(1), v.maxValue(MOST)),
     '20',
   ),
-  after_id: v.optional(v.string()),
-  before_id: v.optional(v.string()),
+  after_id: modelId,
+  before_id: modelId,
 });
 
 /** `created_at` is when svc got the file. The rest is as Anthropic's clients expect it; null: not known. */

@@ -5,6 +5,7 @@ import { given } from '../given.ts';
 import { invalid, parse } from '../validate.ts';
 
 const { name, parameters } = ToolSchema.entries;
+const toolType = v.pipe(v.string(), v.maxLength(LIMITS.toolNameLength));
 const parallel = { disable_parallel_tool_use: v.nullish(v.boolean(), false) };
 
 /** A tool that the client defines. */
@@ -19,10 +20,7 @@ export const CustomToolSchema = v.object({
 
 /** Fields of a request about tools; each tool that the client defines is parsed apart. */
 export const ToolFieldsSchema = v.object({
-  tools: v.exactOptional(
-    v.pipe(v.array(v.looseObject({ type: v.nullish(v.string()) })), v.maxLength(LIMITS.tools)),
-    [],
-  ),
+  tools: v.exactOptional(v.pipe(v.array(v.looseObject({ type: v.nullish(toolType) })), v.maxLength(LIMITS.tools)), []),
   tool_choice: v.exactOptional(
     v.variant('type', [
       v.object({ type: v.literal('auto'), ...parallel }),

@@ -1,6 +1,7 @@
 /** Converts records of models to Ollama's lists, and reads the requests that change the store. */
 import * as v from 'valibot';
 import { given } from '../given.ts';
+import { LIMITS } from '../limits.ts';
 import type { ListedModel } from '../model/listed.ts';
 import type { LoadedModel, ModelRecord } from '../records.ts';
 import { invalid, parse } from '../validate.ts';
@@ -112,13 +113,19 @@ export function parseCopy(body: unknown): v.InferOutput<typeof CopySchema> {
   return { source, destination: withoutLatest(destination) };
 }
 
+/** A stop string, or a number as text. */
+const parameter = v.pipe(v.string(), v.maxLength(LIMITS.stopStringBytes));
+
 export const CreateSchema = v.object({
   model: nameSchema,
   from: nameSchema,
   system: v.exactOptional(v.string(), ''),
   /** As `PARAMETER` in a Modelfile. */
   parameters: v.exactOptional(
-    v.record(v.string(), v.union([v.string(), v.number(), v.boolean(), v.array(v.string())])),
+    v.record(
+      v.string(),
+      v.union([parameter, v.number(), v.boolean(), v.pipe(v.array(parameter), v.maxLength(LIMITS.stopStrings))]),
+    ),
     {},
   ),
   stream: v.exactOptional(v.boolean(), true),

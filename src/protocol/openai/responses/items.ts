@@ -11,7 +11,7 @@ const { id: callId, name } = ToolCallSchema.entries;
 const id = v.nullish(v.pipe(v.string(), v.maxLength(LIMITS.itemIdLength)));
 const content = v.union([v.string(), v.pipe(v.array(v.looseObject({})), v.maxLength(LIMITS.contentParts))]);
 
-const texts = v.array(v.looseObject({ text: v.string() }));
+const texts = v.pipe(v.array(v.looseObject({ text: v.string() })), v.maxLength(LIMITS.contentParts));
 
 /** An item of the input. Its parts are checked when they are converted (input.ts). */
 export const InputItemSchema = v.variant('type', [

@@ -9,7 +9,7 @@ import { given } from '../../given.ts';
 import { invalid, parse } from '../../validate.ts';
 
 const { name } = ToolSchema.entries;
-const ToolTypeSchema = v.looseObject({ type: v.string() });
+const ToolTypeSchema = v.looseObject({ type: v.pipe(v.string(), v.maxLength(LIMITS.toolNameLength)) });
 const ToolsSchema = v.pipe(v.array(ToolTypeSchema), v.maxLength(LIMITS.tools));
 
 /** A function; unlike in chat completions, its fields stand beside `type`. */
