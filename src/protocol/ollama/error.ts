@@ -20,8 +20,8 @@ const NAMES: readonly (readonly [ours: RegExp, theirs: string])[] = [
 ];
 
 /**
- * Engine errors after which Ollama's clients retry without the field, if the error has Ollama's wording. Neither a code nor
- * a field tells them from others. A test compares them with the engine's source.
+ * Engine errors after which Ollama's clients retry without the field, if the error has Ollama's wording. Neither a code
+ * nor a field tells them from others. A test compares them with the engine's source.
  */
 const MISSING: readonly (readonly [reason: RegExp, what: string])[] = [
   [/has no form for tool calls$/, 'tools'],
