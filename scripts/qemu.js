@@ -29,7 +29,8 @@ const SYSROOT = '/usr/aarch64-linux-gnu';
 const ENTER = inRoot('scripts/steps/enter-arm64.sh');
 const NAMESPACES = '--user --map-root-user --mount --pid --fork --mount-proc --kill-child'.split(' ');
 /**
- * A short set of the engine's tests: text, grammars, files, threads and kernels; `svc run` computes with libllama.
+ * A short set of the engine's tests: text, grammars, files, threads, the list of refused calls, and kernels; `svc run`
+ * computes with libllama.
  * Without every_thread_test: it fails under qemu, perhaps because of a thread of qemu itself. Without those that load
  * vocabularies or models (tokenizer_test, sampler_test, text_engine_test): they take minutes each.
  */
@@ -41,6 +42,7 @@ const TESTS = [
   'scheduler_test',
   'runner_test',
   'worker_test',
+  'seccomp_filter_test',
   'attention_test',
   'attention_op_test',
   'kernel_times_test',

@@ -17,7 +17,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <vector>
+#else
+// Nothing is done with its values.
+struct sock_filter {};
 #endif
 
 namespace svc::process {
@@ -91,6 +93,7 @@ constexpr std::uint32_t kRefused[] = {
     SYS_mq_open,
     SYS_mq_unlink,
     // File attributes, which Landlock does not restrict; watching files of other processes.
+    // Filter() checks utimensat and ioctl.
     SYS_fchmod,
     SYS_fchmodat,
     452 /* fchmodat2 */,
@@ -102,9 +105,18 @@ constexpr std::uint32_t kRefused[] = {
     SYS_removexattr,
     SYS_lremovexattr,
     SYS_fremovexattr,
+    SYS_getxattr,
+    SYS_lgetxattr,
+    SYS_fgetxattr,
+    SYS_listxattr,
+    SYS_llistxattr,
+    SYS_flistxattr,
     463 /* setxattrat */,
+    464 /* getxattrat */,
+    465 /* listxattrat */,
     466 /* removexattrat */,
     469 /* file_setattr */,
+    SYS_truncate,
     SYS_inotify_init1,
     SYS_inotify_add_watch,
     SYS_fanotify_init,
@@ -115,6 +127,9 @@ constexpr std::uint32_t kRefused[] = {
     SYS_chmod,
     SYS_chown,
     SYS_lchown,
+    SYS_utime,
+    SYS_utimes,
+    SYS_futimesat,
     SYS_inotify_init,
 #endif
     // Mounts and namespaces.
@@ -151,6 +166,9 @@ constexpr std::uint32_t kRefused[] = {
     SYS_finit_module,
     SYS_delete_module,
     SYS_kexec_load,
+#ifdef SYS_kexec_file_load
+    SYS_kexec_file_load,
+#endif
     SYS_reboot,
     SYS_swapon,
     SYS_swapoff,
@@ -165,7 +183,6 @@ constexpr std::uint32_t kRefused[] = {
     SYS_vhangup,
     SYS_personality,
 #ifdef __x86_64__
-    SYS_kexec_file_load,
     SYS_iopl,
     SYS_ioperm,
     SYS_modify_ldt,
@@ -175,11 +192,17 @@ constexpr std::uint32_t kRefused[] = {
 constexpr std::uint32_t kNewNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
                                          CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
 
+// ioctls have a byte for what they belong to. Those of file systems set attributes; those of
+// sockets signal other processes (FIOSETOWN).
+constexpr std::uint32_t kIoctlGroup = 0xff00;
+constexpr std::initializer_list<std::uint32_t> kRefusedIoctlGroups = {
+    'f' << 8U, 'X' << 8U, 'v' << 8U, 0x94 << 8U /* btrfs */, 0x89 << 8U /* sockets */};
+
 constexpr std::uint32_t Fail(int error) {
   return SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(error) & SECCOMP_RET_DATA);
 }
 
-// A BPF program over the call's number and arguments. Only the lower 32 bits of an argument are
+// A BPF program over the call's number and arguments. Only the lower 32 bits of a number are
 // compared, because the kernel takes these arguments as int.
 class Program {
  public:
@@ -200,12 +223,40 @@ class Program {
 
   // Refuses the call unless the argument is one of `allowed`.
   void AllowOnly(std::uint32_t call, int argument, std::initializer_list<std::uint32_t> allowed) {
-    Decide(call, argument, allowed, SECCOMP_RET_ALLOW, Fail(EPERM));
+    const auto count = static_cast<std::uint8_t>(allowed.size());
+    Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, count + 3);
+    Load(Argument(argument));
+    for (std::uint8_t left = count; const std::uint32_t value : allowed) {
+      Add(BPF_JMP | BPF_JEQ | BPF_K, value, left--, 0);
+    }
+    Return(Fail(EPERM));
+    Return(SECCOMP_RET_ALLOW);
   }
 
-  // Refuses the call if the argument is one of `refused`.
-  void RefuseOnly(std::uint32_t call, int argument, std::initializer_list<std::uint32_t> refused) {
-    Decide(call, argument, refused, Fail(EPERM), SECCOMP_RET_ALLOW);
+  // Refuses the call if the bits of the argument that are in `mask` are one of `refused`.
+  void RefuseOnly(std::uint32_t call, int argument, std::uint32_t mask,
+                  std::initializer_list<std::uint32_t> refused) {
+    const auto count = static_cast<std::uint8_t>(refused.size());
+    Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, count + 5);
+    Load(Argument(argument));
+    Add(BPF_ALU | BPF_AND | BPF_K, mask, 0, 0);
+    for (std::uint8_t skipped = count + 1; const std::uint32_t value : refused) {
+      Add(BPF_JMP | BPF_JEQ | BPF_K, value, skipped--, 0);
+    }
+    Load(offsetof(seccomp_data, nr));
+    Add(BPF_JMP | BPF_JA, 1, 0, 0);
+    Return(Fail(EPERM));
+  }
+
+  // Refuses the call unless the argument, a pointer, is null.
+  void AllowOnlyNull(std::uint32_t call, int argument) {
+    Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 6);
+    Load(Argument(argument));
+    Add(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3);
+    Load(Argument(argument) + sizeof(std::uint32_t));
+    Add(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
+    Return(SECCOMP_RET_ALLOW);
+    Return(Fail(EPERM));
   }
 
   // Allows the call only to create a thread of this process in the same namespaces.
@@ -224,18 +275,6 @@ class Program {
   }
 
  private:
-  // Ends the call with `listed` if the argument is one of the values, otherwise with `other`.
-  void Decide(std::uint32_t call, int argument, std::initializer_list<std::uint32_t> values,
-              std::uint32_t listed, std::uint32_t other) {
-    const auto count = static_cast<std::uint8_t>(values.size());
-    Add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, count + 3);
-    Load(Argument(argument));
-    for (std::uint8_t left = count; const std::uint32_t value : values) {
-      Add(BPF_JMP | BPF_JEQ | BPF_K, value, left--, 0);
-    }
-    Return(other);
-    Return(listed);
-  }
   static std::uint32_t Argument(int index) {
     return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + sizeof(std::uint64_t) * index);
   }
@@ -252,6 +291,8 @@ class Program {
   std::vector<sock_filter> code_;
 };
 
+}  // namespace
+
 std::vector<sock_filter> Filter() {
   const auto self = static_cast<std::uint32_t>(getpid());
   Program program;
@@ -265,15 +306,18 @@ std::vector<sock_filter> Filter() {
   program.AllowOnly(SYS_rt_sigqueueinfo, 0, {self});
   program.AllowOnly(SYS_rt_tgsigqueueinfo, 0, {self});
   program.AllowOnly(SYS_prlimit64, 0, {0, self});
-  // F_SETOWN and F_SETSIG can signal other processes; TIOCSTI types into a terminal.
-  // PR_SET_DUMPABLE and PR_SET_PTRACER would let other processes read this one's memory.
-  program.RefuseOnly(SYS_fcntl, 1, {F_SETOWN, F_SETOWN_EX, F_SETSIG});
-  program.RefuseOnly(SYS_ioctl, 1, {TIOCSTI});
-  program.RefuseOnly(SYS_prctl, 0, {PR_SET_DUMPABLE, PR_SET_PTRACER});
+  // Times of open files only: a path could name any file of the user.
+  program.AllowOnlyNull(SYS_utimensat, 1);
+  // F_SETOWN and F_SETSIG can signal other processes, F_SETLEASE can delay them, F_NOTIFY can
+  // watch them.
+  program.RefuseOnly(SYS_fcntl, 1, ~0U, {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_SETLEASE, F_NOTIFY});
+  // These type into a terminal.
+  program.RefuseOnly(SYS_ioctl, 1, ~0U, {TIOCSTI, TIOCLINUX});
+  program.RefuseOnly(SYS_ioctl, 1, kIoctlGroup, kRefusedIoctlGroups);
+  // These would let other processes read this one's memory.
+  program.RefuseOnly(SYS_prctl, 0, ~0U, {PR_SET_DUMPABLE, PR_SET_PTRACER});
   return program.End();
 }
-
-}  // namespace
 
 int InstallFilter() {
   std::vector<sock_filter> code = Filter();
@@ -288,6 +332,8 @@ int InstallFilter() {
 }
 
 #else
+
+std::vector<sock_filter> Filter() { return {}; }
 
 int InstallFilter() { return ENOTSUP; }
 

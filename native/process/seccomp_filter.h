@@ -1,6 +1,11 @@
 // Blocks system calls that an engine never makes but injected code would.
 #pragma once
 
+#include <vector>
+
+// An instruction, from linux/filter.h.
+struct sock_filter;
+
 namespace svc::process {
 
 // Installs a seccomp filter for all threads of this process. Returns 0 or an errno; ENOTSUP except
@@ -10,5 +15,8 @@ namespace svc::process {
 // seccomp_filter.cc fail with EPERM. Call numbers above kNewestCall, and calls of other ABIs
 // (32-bit, x32), fail with ENOSYS.
 int InstallFilter();
+
+// Returns the filter for this process, so that a test can read it; empty where there is none.
+std::vector<sock_filter> Filter();
 
 }  // namespace svc::process

@@ -1,6 +1,6 @@
 /** Hostile code in a real engine process: its attacks fail, and the engine keeps working. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -167,12 +167,16 @@ if (process.platform === 'linux' && !NO_COMPILER) {
       assert.ok(existsSync(join(home.dir, NEIGHBOUR)));
       const [file] = readdirSync(prefixes.prefix_folder);
       assert.ok(file !== undefined, 'what it computed is on the disk');
-      assert.is(statSync(join(prefixes.prefix_folder, file)).mode & 0o777, 0o600);
+      const saved = join(prefixes.prefix_folder, file);
+      assert.is(statSync(saved).mode & 0o777, 0o600);
 
+      const before = new Date('2020-01-01');
+      utimesSync(saved, before, before);
       const next = await startEngine();
       try {
         await next.load(prefixes);
         assert.ok(((await next.answer(1, PROMPT))?.usage.cached_tokens ?? 0) > 64, 'and taken from there');
+        await waitFor('the file to be marked as used', () => statSync(saved).mtimeMs > before.getTime());
       } finally {
         next.kill();
         await next.ended;

@@ -88,6 +88,33 @@ bool PrivateFile::GoTo(std::uint64_t position) const {
 
 bool PrivateFile::Flush() const { return Sync(descriptor_) == 0; }
 
+#ifdef _WIN32
+
+bool SetModificationTime(const fs::path& path, std::chrono::system_clock::time_point time) {
+  std::error_code error;
+  fs::last_write_time(path, std::chrono::file_clock::from_sys(time), error);
+  return !error;
+}
+
+#else
+
+bool SetModificationTime(const fs::path& path, std::chrono::system_clock::time_point time) {
+  const int descriptor = Open(path, O_RDONLY);
+  if (descriptor < 0) return false;
+  const auto since_epoch = time.time_since_epoch();
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
+  const std::chrono::nanoseconds rest = since_epoch - seconds;
+  timespec modified{};
+  modified.tv_sec = static_cast<time_t>(seconds.count());
+  modified.tv_nsec = static_cast<long>(rest.count());
+  const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, modified};
+  const bool is_set = futimens(descriptor, times) == 0;
+  close(descriptor);
+  return is_set;
+}
+
+#endif
+
 bool MakePrivateFolder(const fs::path& folder) {
   std::error_code error;
   if (const fs::path parent = folder.parent_path();

@@ -2,6 +2,7 @@
 // belongs to one.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -34,6 +35,11 @@ class PrivateFile {
 
   const int descriptor_;
 };
+
+// Sets the modification time of a file of this user, on POSIX systems of the open file: the sandbox
+// of an engine process refuses to do that by path. False: it was not set.
+bool SetModificationTime(const std::filesystem::path& path,
+                         std::chrono::system_clock::time_point time);
 
 // Creates the folder and its parents, accessible to the owner only. False if it cannot be created,
 // or the path is not a folder itself (a symbolic link is refused).

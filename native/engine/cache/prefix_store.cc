@@ -63,10 +63,9 @@ Folder FilesIn(const fs::path& path) {
 // Marks the pieces of one prompt, in their order, as used now. The first gets the latest time, so
 // that it outlives those that continue it and are of no use without it.
 void MarkUsed(const std::vector<fs::path>& pieces) {
-  auto used_at = fs::file_time_type::clock::now();
+  auto used_at = std::chrono::system_clock::now();
   for (const fs::path& path : pieces) {
-    std::error_code gone;
-    fs::last_write_time(path, used_at, gone);
+    SetModificationTime(path, used_at);
     used_at -= kUseStep;
   }
 }
@@ -367,9 +366,8 @@ void PrefixStore::AgeOutgrown(const PrefixHead& head) {
       return continues(other->head, own) && other->head.tokens != head.tokens &&
              !continues(head, other->head);
     });
-    std::error_code gone;
     if (!shared) {
-      fs::last_write_time(entry->path, fs::file_time_type::clock::now() - kLongAgo, gone);
+      SetModificationTime(entry->path, std::chrono::system_clock::now() - kLongAgo);
     }
   }
 }

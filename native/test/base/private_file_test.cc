@@ -1,6 +1,7 @@
 // Files of this user alone.
 #include "engine/base/private_file.h"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -50,6 +51,19 @@ TEST(PositionsBeyond4GiB) {
   }
   const PrivateFile file = PrivateFile::OpenToRead(path);
   EXPECT_EQ(file.Size(), std::optional<std::uint64_t>(kPosition + 1));
+}
+
+TEST(TheModificationTimeIsSetExactlyAlsoBefore1970) {
+  const test::Folder folder;
+  const fs::path path = folder.path() / "file";
+  const std::chrono::system_clock::time_point time =
+      std::chrono::sys_days(std::chrono::days(-1)) + std::chrono::milliseconds(1);
+  EXPECT(!SetModificationTime(path, time));
+  std::ofstream(path) << "x";
+  EXPECT(SetModificationTime(path, time));
+  const fs::file_time_type found = fs::last_write_time(path);
+  EXPECT(SetModificationTime(path, time + std::chrono::milliseconds(2)));
+  EXPECT(fs::last_write_time(path) - found == std::chrono::milliseconds(2));
 }
 
 TEST(AnExistingFileIsNotReplaced) {

@@ -2,7 +2,12 @@
 // needs.
 #include "process/seccomp_filter.h"
 
+#include <asm/sockios.h>
 #include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/fs.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -14,9 +19,12 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "child_process.h"
 #include "test.h"
@@ -100,6 +108,93 @@ TEST(SomeCallsAreRefusedForOneOfTheirArguments) {
     EXPECT_EQ(ErrorOf(prctl(PR_SET_NAME, "svc", 0, 0, 0)), 0);
     EXPECT_EQ(ErrorOf(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)), EPERM);
   });
+}
+
+// Runs the filter over a call as the kernel would, also where it cannot be installed (under an
+// emulator). Returns the errno; 0: allowed.
+int Decision(const seccomp_data& call) {
+  const std::vector<sock_filter> program = Filter();
+  std::uint32_t value = 0;
+  for (std::size_t at = 0; at < program.size(); ++at) {
+    const auto& [code, yes, no, operand] = program[at];
+    switch (code) {
+      case BPF_LD | BPF_W | BPF_ABS:
+        std::memcpy(&value, reinterpret_cast<const char*>(&call) + operand, sizeof value);
+        break;
+      case BPF_ALU | BPF_AND | BPF_K:
+        value &= operand;
+        break;
+      case BPF_JMP | BPF_JA:
+        at += operand;
+        break;
+      case BPF_JMP | BPF_JEQ | BPF_K:
+        at += value == operand ? yes : no;
+        break;
+      case BPF_JMP | BPF_JGT | BPF_K:
+        at += value > operand ? yes : no;
+        break;
+      case BPF_JMP | BPF_JSET | BPF_K:
+        at += (value & operand) != 0 ? yes : no;
+        break;
+      case BPF_RET | BPF_K:
+        return operand == SECCOMP_RET_ALLOW ? 0 : static_cast<int>(operand & SECCOMP_RET_DATA);
+      default:
+        return -1;
+    }
+  }
+  return -1;
+}
+
+#ifdef __x86_64__
+constexpr std::uint32_t kThisArchitecture = AUDIT_ARCH_X86_64;
+#else
+constexpr std::uint32_t kThisArchitecture = AUDIT_ARCH_AARCH64;
+#endif
+
+seccomp_data Call(long number, std::uint64_t first = 0, std::uint64_t second = 0) {
+  return {.nr = static_cast<int>(number), .arch = kThisArchitecture, .args = {first, second}};
+}
+
+TEST(TheListIsOfThisArchitecture) {
+  if (Filter().empty()) return;
+  for (const long allowed : {SYS_read, SYS_openat, SYS_mmap, SYS_futex, SYS_exit_group}) {
+    EXPECT_EQ(Decision(Call(allowed)), 0);
+  }
+  for (const long refused : {SYS_socket, SYS_execve, SYS_ptrace, SYS_fchmodat, SYS_getxattr,
+                             SYS_truncate, SYS_mount, SYS_bpf, SYS_kexec_load}) {
+    EXPECT_EQ(Decision(Call(refused)), EPERM);
+  }
+#ifdef SYS_kexec_file_load
+  EXPECT_EQ(Decision(Call(SYS_kexec_file_load)), EPERM);
+#endif
+  EXPECT_EQ(Decision(Call(470 /* after file_setattr */)), ENOSYS);
+  EXPECT_EQ(Decision(Call(0x40000000 | SYS_read /* x32 */)), ENOSYS);
+  seccomp_data other = Call(SYS_read);
+  other.arch = AUDIT_ARCH_I386;
+  EXPECT_EQ(Decision(other), ENOSYS);
+}
+
+TEST(ArgumentsDecide) {
+  if (Filter().empty()) return;
+  const auto self = static_cast<std::uint64_t>(getpid());
+  EXPECT_EQ(Decision(Call(SYS_kill, self)), 0);
+  EXPECT_EQ(Decision(Call(SYS_kill, self + 1)), EPERM);
+  EXPECT_EQ(Decision(Call(SYS_utimensat, 5, 0)), 0);
+  EXPECT_EQ(Decision(Call(SYS_utimensat, 5, 0x1000)), EPERM);
+  EXPECT_EQ(Decision(Call(SYS_utimensat, 5, std::uint64_t{1} << 32U)), EPERM);
+  for (const std::uint64_t allowed : {FIONREAD, FIONBIO, TCGETS, TIOCGWINSZ}) {
+    EXPECT_EQ(Decision(Call(SYS_ioctl, 0, allowed)), 0);
+  }
+  for (const std::uint64_t refused :
+       {std::uint64_t{TIOCSTI}, std::uint64_t{FIOSETOWN}, std::uint64_t{FS_IOC_SETFLAGS},
+        std::uint64_t{FS_IOC_FSSETXATTR}}) {
+    EXPECT_EQ(Decision(Call(SYS_ioctl, 0, refused)), EPERM);
+  }
+  // What follows a call whose argument was looked at is still decided by its number.
+  EXPECT_EQ(Decision(Call(SYS_prctl, PR_SET_NAME)), 0);
+  EXPECT_EQ(Decision(Call(SYS_prctl, PR_SET_PTRACER)), EPERM);
+  EXPECT_EQ(Decision(Call(SYS_clone, CLONE_THREAD | CLONE_VM)), 0);
+  EXPECT_EQ(Decision(Call(SYS_clone, SIGCHLD)), EPERM);
 }
 
 TEST(ThreadsThatRanBeforeAreFilteredToo) {

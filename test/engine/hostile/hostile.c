@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/fs.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -144,6 +146,40 @@ static int change_owner(void) { return result(chown(in_home("note.txt"), getuid(
 static int change_attribute(void) {
   return result(syscall(SYS_setxattr, in_home("note.txt"), "user.x", "y", 1, 0));
 }
+static int read_attribute(void) {
+  return result(syscall(SYS_getxattr, in_home("note.txt"), "user.x", NULL, 0));
+}
+static int list_attributes(void) {
+  return result(syscall(SYS_listxattr, in_home("note.txt"), NULL, 0));
+}
+static int change_times(void) { return result(utimensat(AT_FDCWD, in_home("note.txt"), NULL, 0)); }
+// A filter that looks at the lower half of the path's address only takes it for none.
+static int change_times_by_odd_path(void) {
+  char* path = mmap((void*)(1L << 32), 4096, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (path == MAP_FAILED) return errno;
+  strcpy(path, in_home("note.txt"));
+  const long changed = syscall(SYS_utimensat, AT_FDCWD, path, NULL, 0);
+  const int error = result(changed);
+  munmap(path, 4096);
+  return error;
+}
+// The binary is a file that an engine may read.
+static int change_flags(void) {
+  const int file = open("/proc/self/exe", O_RDONLY);
+  if (file < 0) return errno;
+  int flags = 0;
+  const int error = result(ioctl(file, FS_IOC_SETFLAGS, &flags));
+  close(file);
+  return error;
+}
+static int lease_file(void) {
+  const int file = open("/proc/self/exe", O_RDONLY);
+  if (file < 0) return errno;
+  const int error = result(fcntl(file, F_SETLEASE, F_RDLCK));
+  close(file);
+  return error;
+}
 
 static int run_program(void) {
   char* const none[] = {"/bin/true", NULL};
@@ -190,6 +226,10 @@ static int own_signals(void) {
   close(files[1]);
   return error;
 }
+// Descriptor 3 is the pipe to the daemon, a socket.
+static int own_signals_of_socket(void) {
+  return result(ioctl(3, 0x8901 /* FIOSETOWN */, &daemon_pid));
+}
 static int limit_daemon(void) {
   struct rlimit limit;
   return result(prlimit(daemon_pid, RLIMIT_NOFILE, NULL, &limit));
@@ -233,6 +273,9 @@ static int mount_here(void) { return result(syscall(SYS_mount, "none", home, "tm
 static int be_dumpable(void) { return result(prctl(PR_SET_DUMPABLE, 1)); }
 static int unknown_call(void) { return result(syscall(499)); }
 #ifdef __x86_64__
+static int change_times_by_old_call(void) {
+  return result(syscall(SYS_utimes, in_home("note.txt"), NULL));
+}
 static int x32_call(void) { return result(syscall(0x40000000 | SYS_getpid)); }
 static __thread sigjmp_buf fault;
 static void leave_fault(int number) { siglongjmp(fault, number); }
@@ -273,7 +316,10 @@ static const struct {
     ATTACK(read_neighbour, kSafe), ATTACK(write_neighbour, kSafe), ATTACK(list_neighbours, kSafe),
     ATTACK(list_neighbour, kSafe), ATTACK(take_neighbour, kRough), ATTACK(delete_neighbour, kRough),
     ATTACK(delete_note, kRough), ATTACK(change_mode, kSafe), ATTACK(change_owner, kSafe),
-    ATTACK(change_attribute, kRough), ATTACK(run_program, kRough), ATTACK(fork_self, kSafe),
+    ATTACK(change_attribute, kRough), ATTACK(read_attribute, kRough),
+    ATTACK(list_attributes, kRough), ATTACK(change_times, kSafe),
+    ATTACK(change_times_by_odd_path, kSafe), ATTACK(change_flags, kRough),
+    ATTACK(lease_file, kRough), ATTACK(own_signals_of_socket, kRough), ATTACK(run_program, kRough), ATTACK(fork_self, kSafe),
     ATTACK(clone_process, kSafe), ATTACK(clone3_process, kSafe), ATTACK(trace, kRough),
     ATTACK(read_memory, kRough), ATTACK(signal_daemon, kSafe), ATTACK(stop_daemon, kRough),
     ATTACK(signal_everyone, kSafe), ATTACK(signal_group, kSafe), ATTACK(signal_thread, kSafe),
@@ -290,7 +336,8 @@ static const struct {
     ATTACK(namespace_thread, kRough), ATTACK(mount_here, kRough), ATTACK(be_dumpable, kRough),
     ATTACK(unknown_call, kRough), ATTACK(regain_capabilities, kRough),
 #ifdef __x86_64__
-    ATTACK(x32_call, kRough), ATTACK(call_of_32_bits, kRough),
+    ATTACK(change_times_by_old_call, kSafe), ATTACK(x32_call, kRough),
+    ATTACK(call_of_32_bits, kRough),
 #endif
 };
 
