@@ -10,6 +10,7 @@
 #include "process/inherited_files.h"
 #include "process/notify.h"
 #include "process/sandbox.h"
+#include "process/trials.h"
 
 namespace svc::binding {
 namespace {
@@ -54,6 +55,17 @@ Napi::Value LeaveLastCapability(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), process::LeaveLastCapability());
 }
 
+Napi::Value MakeTrials(const Napi::CallbackInfo& info) {
+  auto array = Napi::Array::New(info.Env());
+  for (const auto& [what, error] : process::MakeTrials(info[0].As<Napi::Number>().Int32Value())) {
+    auto trial = Napi::Object::New(info.Env());
+    trial.Set("what", what);
+    trial.Set("error", error);
+    array.Set(array.Length(), trial);
+  }
+  return array;
+}
+
 Napi::Object InitProcess(Napi::Env env, Napi::Object exports) {
   const auto function = [&](const char* name, auto call) {
     return Napi::PropertyDescriptor::Function(env, exports, name, call, napi_enumerable);
@@ -64,6 +76,7 @@ Napi::Object InitProcess(Napi::Env env, Napi::Object exports) {
       function("notify", Notify),
       function("enterSandbox", EnterSandbox),
       function("leaveLastCapability", LeaveLastCapability),
+      function("makeTrials", MakeTrials),
   });
   return exports;
 }

@@ -1,14 +1,19 @@
-/** The child's side of doctor's sandbox check: enters the sandbox and attempts what it forbids, with Node's own API. */
+/**
+ * The child's side of doctor's sandbox check: enters the sandbox and attempts what it forbids, with Node's own API and
+ * with system calls that Node does not offer (native/process/trials.h).
+ */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { getSystemErrorName } from 'node:util';
+import { loadProcessAddon } from '../process/addon.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { FromEngine, SandboxAttempt, ToEngine } from './messages.ts';
 import { loadAddon } from './loader.ts';
-import { enterSandbox } from './sandbox.ts';
+import { enterSandbox, leaveLastCapability } from './sandbox.ts';
 
 type TrySandbox = Extract<ToEngine, { type: 'try_sandbox' }>;
 
@@ -35,8 +40,12 @@ export async function trySandbox({ parentPid }: TrySandbox, send: (message: From
     const { addon, path } = loadAddon();
     addon.dieWithParent(parentPid);
     const report = enterSandbox({ addonFolder: dirname(path) });
+    leaveLastCapability();
     const attempts: SandboxAttempt[] = [];
     for (const attempt of ATTEMPTS) attempts.push(await outcomeOf(attempt, parentPid));
+    for (const { what, error } of loadProcessAddon().makeTrials(parentPid)) {
+      attempts.push({ what, error: error === 0 ? null : getSystemErrorName(-error) });
+    }
     send({ type: 'sandbox_tried', report, attempts });
   } catch (error) {
     send({ type: 'failed', error: SvcError.from(error).toRecord() });

@@ -38,6 +38,8 @@ export interface ProcessAddon {
   enterSandbox(paths: SandboxPaths): SandboxReport;
   /** A root process keeps CAP_DAC_READ_SEARCH in the sandbox until this is called. Returns 0 or an errno. */
   leaveLastCapability(): number;
+  /** Attempts with raw system calls what the sandbox forbids; harmless. `error`: an errno; 0: it was not refused. */
+  makeTrials(parentPid: number): readonly { readonly what: string; readonly error: number }[];
 }
 
 /** Throws if the module is missing or cannot be loaded: Node's error, or one that names the missing package. */
