@@ -92,22 +92,6 @@ it(
 );
 
 it(
-  'a prompt that kills its engine twice disturbs other answers only once',
-  { one: {} },
-  {},
-  async ({ backend, starts }) => {
-    // Kills its engine both times. The other requests have no text yet, or arrive while this one is retried.
-    const poison = failure(answer(backend, 'poison'));
-    const beside = Array.from({ length: 4 }, () => answer(backend, 'shy 2'));
-    await waitFor('the second start', async () => (await starts('one')).length === 2);
-    const later = Array.from({ length: 4 }, () => answer(backend, 'say 100'));
-    assert.is((await poison).code, 'ENGINE_CRASHED');
-    for (const events of await Promise.all([...beside, ...later])) assert.is(events.at(-1)?.type, 'finish');
-    assert.is((await starts('one')).length, 3);
-  },
-);
-
-it(
   'cancelling a request that is retried alone lets the waiting requests run',
   { one: {} },
   {},

@@ -4,7 +4,7 @@
  *
  * If an engine dies before any content of a request has been sent, the request is retried once on the restarted engine;
  * the client notices only a delay. After the first content the client gets ENGINE_CRASHED: a second answer would not
- * continue the first.
+ * continue the first. A request that has crashed the engine before is tried once, alone and after a delay (backoff.ts).
  */
 import type { Logger } from '../../log/log.ts';
 import { shareOf } from '../../protocol/caller.ts';
@@ -15,6 +15,7 @@ import type { ModelRecord } from '../../protocol/records.ts';
 import type { RerankRequest } from '../../protocol/rerank.ts';
 import type { DetokenizeRequest, TokenizeRequest } from '../../protocol/tokenize.ts';
 import type { GenerateContext } from '../backend.ts';
+import type { Visit } from './backoff.ts';
 import type { EngineModel } from './engine-model.ts';
 import type { ContentEvent, EngineAnswer } from './generation.ts';
 import type { Pool } from './pool.ts';
@@ -65,24 +66,32 @@ export class Answers {
     const ask = prepare(found);
     const { engine, model, ready, release } = this.#borrow(request, found, context);
     const { signal, arrivedAt, traceId } = context;
-    let [isAsked, isStarted, hasContent] = [false, false, false];
+    let [isStarted, hasContent, isFinished] = [false, false, false];
     try {
-      for (let attempt = 1; ; attempt++) {
+      let isAsked = await engine.culprits.rest(request, signal);
+      for (let attempt = isAsked ? 2 : 1; ; attempt++) {
         let begun = (): void => undefined;
+        let visit: Visit | undefined;
         try {
           if (isAsked) begun = await engine.suspects.turn(signal);
           do await ready();
           while (!isAsked && (await engine.suspects.none(signal)));
+          const answer = ask(engine);
+          visit = engine.culprits.enter(request, isAsked);
           isAsked = true;
-          for await (const event of ask(engine).events(signal, { model, arrivedAt })) {
+          for await (const event of answer.events(signal, { model, arrivedAt })) {
             if (event.type === 'start') {
               if (isStarted) continue;
               isStarted = true;
             } else if (event.type !== 'finish') {
               begun();
+              visit.isSuspect = false;
               hasContent = true;
-            } else if (event.repetition !== undefined) {
-              this.#options.log.warn({ id: traceId, model, ...event.repetition }, 'the answer repeats itself');
+            } else {
+              isFinished = wanted !== 'tokens';
+              if (event.repetition !== undefined) {
+                this.#options.log.warn({ id: traceId, model, ...event.repetition }, 'the answer repeats itself');
+              }
             }
             yield event;
           }
@@ -94,6 +103,7 @@ export class Answers {
           this.#options.log.warn(facts, 'engine crashed before the first token: retrying once');
         } finally {
           begun();
+          if (visit !== undefined) engine.culprits.leave(visit, isFinished);
         }
       }
     } finally {

@@ -4,10 +4,11 @@
  *
  *   idle ──ready()──► loading ──► loaded ──crash──► failed ──(delay)──► loading …
  *
- * Restarts. There is no delay after the first failure; each further one doubles it, up to a minute (backoff.ts). A
- * minute without failure resets the count. During a short delay requests wait; during a long one they are refused at
- * once: after crashes with NOT_READY and the time left, after a failed load with the load's own error. An engine that
- * is `kept` (the default model, or one loaded by name) is restarted without a request, unless the error would recur.
+ * Restarts. There is no delay after the first failure; each further one doubles it, up to a minute (backoff.ts), unless
+ * one request is known to cause them. A minute without failure resets the count. During a short delay requests wait;
+ * during a long one they are refused at once: after crashes with NOT_READY and the time left, after a failed load with
+ * the load's own error. An engine that is `kept` (the default model, or one loaded by name) is restarted without a
+ * request, unless the error would recur.
  *
  * Contexts. A load gets the longest context that a waiting request asks for. If that does not fit, only the requests
  * that asked for as much are refused; the load is repeated for the others and for a kept engine.
@@ -34,7 +35,7 @@ import type { ModelRecord } from '../../protocol/records.ts';
 import type { RerankRequest } from '../../protocol/rerank.ts';
 import type { DetokenizeRequest } from '../../protocol/tokenize.ts';
 import { abortable } from '../abortable.ts';
-import { restartDelayMs } from './backoff.ts';
+import { Culprits, PATIENCE_MS, restartDelayMs } from './backoff.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import { EngineChild } from './engine-child.ts';
 import type { Bytes, Estimate, Plan, Step } from './fit.ts';
@@ -46,8 +47,6 @@ import type { Detokenizing, Tokenizing } from './tokenizing.ts';
 const STOPPING = new SvcError('NOT_READY', 'svc is stopping');
 /** Time without failure that resets the failure count. */
 const STABLE_MS = 60_000;
-/** Longest restart delay for which requests wait. */
-const PATIENCE_MS = 2_000;
 
 export interface SupervisorOptions {
   /** `context_length`: trained, in tokens; null: unknown. */
@@ -93,6 +92,8 @@ export class Supervisor {
   readonly model: SupervisorOptions['model'];
   /** Requests that were in an engine process when it died. */
   readonly suspects = new Suspects();
+  /** Requests that crash the engine. */
+  readonly culprits: Culprits;
   readonly #options: SupervisorOptions;
   #state: State = { name: 'idle' };
   #fraction = 0;
@@ -115,6 +116,7 @@ export class Supervisor {
 
   constructor(options: SupervisorOptions) {
     this.model = options.model;
+    this.culprits = new Culprits(options.model.id);
     this.#options = options;
   }
 
@@ -210,6 +212,7 @@ export class Supervisor {
   /** Resets the failures, so that the next `ready` tries at once. */
   forgive(): void {
     this.#failures = 0;
+    this.culprits.forget();
     if (this.#state.name === 'failed') this.#become({ name: 'idle' });
   }
 
@@ -384,7 +387,7 @@ export class Supervisor {
 
   #start(): void {
     clearTimeout(this.#restart);
-    if (this.#failures > 0) this.#options.onRestart?.();
+    if (this.#state.name === 'failed') this.#options.onRestart?.();
     const { log, plan, shaderFolder, stallTimeoutMs, entry } = this.#options;
     this.#startedAt = performance.now();
     const done = deferred();
@@ -445,6 +448,7 @@ export class Supervisor {
     const isRefused = error.code === 'OUT_OF_MEMORY' && state.name === 'loading';
     const isTooLong = isRefused && state.askedContext > 0;
     if (isRefused) this.#grantedContext = 0;
+    else if (state.name === 'loaded') this.#failures = this.culprits.failuresAfter(error, this.#failures);
     else this.#failures++;
     const delayMs = isTooLong ? 0 : restartDelayMs(this.#failures);
     this.#become({ name: 'failed', error, retryAt: now + delayMs });
