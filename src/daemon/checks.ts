@@ -1,6 +1,7 @@
 /** The conditions that are checked periodically: disk, files, memory, the model store, the providers, the API keys. */
 import { stat } from 'node:fs/promises';
-import { troublesOf, type StoragePaths } from '../home/storage.ts';
+import type { Paths } from '../home/paths.ts';
+import { placesOfConfig, troublesOf, type StoragePaths } from '../home/storage.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { CheckStatus, ModelRecord } from '../protocol/records.ts';
 import type { Conditions, ConditionWriter } from './conditions.ts';
@@ -39,7 +40,7 @@ export interface Store {
 export interface ChecksOptions {
   readonly conditions: Conditions;
   readonly store: Store;
-  readonly paths: StoragePaths;
+  readonly paths: StoragePaths & Pick<Paths, 'configFile'>;
   readonly modelsDir: string;
   /** Errors of the log, the ledger and daemon.json that only writing them shows. */
   fileTroubles(): readonly string[];
@@ -96,10 +97,11 @@ export class Checks {
   }
 
   async #checkStorage(): Promise<void> {
-    const found = await troublesOf(this.#options.paths, new Date());
+    const { paths } = this.#options;
+    const found = await troublesOf(paths, new Date(), placesOfConfig(paths));
     const troubles = [...found, ...this.#options.fileTroubles()];
     if (troubles.length === 0)
-      this.#write.storage('ok', 'state, log, usage ledger, provider keys and cache can be used');
+      this.#write.storage('ok', 'state, log, usage ledger, config, provider keys and cache can be used');
     else this.#write.storage('warn', troubles.join('; '));
   }
 

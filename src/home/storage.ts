@@ -5,7 +5,7 @@
  */
 import { constants } from 'node:fs';
 import { access, lstat, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { whyOf } from '../files/why.ts';
 import type { Paths } from './paths.ts';
 
@@ -28,18 +28,30 @@ export type StoragePaths = Pick<
 export async function troublesOf(
   paths: StoragePaths,
   now: Date,
-  moreDirectories: readonly Pick<Place, 'what' | 'path'>[] = [],
+  more: readonly Place[] = [],
 ): Promise<string[]> {
-  const more = moreDirectories.map((each): Place => ({ ...each, kind: 'directory', access: R_OK | W_OK | X_OK }));
   const found = await Promise.all([...placesIn(paths, now), ...more].map((place) => troubleAt(place)));
   return found.filter((trouble) => trouble !== null);
+}
+
+/** A directory that svc writes. */
+export function writtenDirectory(what: string, path: string): Place {
+  return { what, path, kind: 'directory', access: R_OK | W_OK | X_OK };
+}
+
+/** The config and its directory, which may be read-only: only `svc config` writes them. */
+export function placesOfConfig({ configFile }: Pick<Paths, 'configFile'>): Place[] {
+  return [
+    { what: 'config directory', path: dirname(configFile), kind: 'directory', access: X_OK },
+    { what: 'config file', path: configFile, kind: 'file', access: R_OK },
+  ];
 }
 
 function placesIn(paths: StoragePaths, now: Date): Place[] {
   const ledger = join(paths.stateDir, `usage-${now.toISOString().slice(0, 7)}.jsonl`);
   return [
-    { what: 'state directory', path: paths.stateDir, kind: 'directory', access: R_OK | W_OK | X_OK },
-    { what: 'cache directory', path: paths.cacheDir, kind: 'directory', access: R_OK | W_OK | X_OK },
+    writtenDirectory('state directory', paths.stateDir),
+    writtenDirectory('cache directory', paths.cacheDir),
     { what: 'data directory', path: paths.dataDir, kind: 'directory', access: R_OK | X_OK },
     { what: 'log', path: paths.logFile, kind: 'file', access: W_OK },
     { what: 'usage ledger', path: ledger, kind: 'file', access: R_OK | W_OK },

@@ -51,6 +51,7 @@ function checked(store: { list(): Promise<readonly ModelRecord[]>; find(): Promi
         daemonFile: MISSING,
         logFile: MISSING,
         credentialsFile: MISSING,
+        configFile: MISSING,
       },
       fileTroubles: () => [],
       modelsDir: MISSING,

@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { troublesOf, type StoragePaths } from '../../src/home/storage.ts';
+import { placesOfConfig, troublesOf, type StoragePaths } from '../../src/home/storage.ts';
 import { makeHome, type Home } from '../support/home.ts';
 
 const NOW = new Date('2026-01-01T00:00:00Z');
@@ -31,6 +31,17 @@ test('what is absent is no trouble, a broken link is', async ({ paths }) => {
   assert.equal(await troublesOf(paths, NOW), []);
   symlinkSync('nowhere', paths.logFile);
   assert.equal(await troublesOf(paths, NOW), [`the log ${paths.logFile} cannot be used: it is a broken link`]);
+});
+
+test('the config may be absent, but not be something else', async ({ home, paths }) => {
+  const configFile = join(home.dir, 'config', 'config.json');
+  const troubles = (): Promise<string[]> => troublesOf(paths, NOW, placesOfConfig({ configFile }));
+  assert.equal(await troubles(), []);
+  mkdirSync(configFile, { recursive: true });
+  assert.equal(await troubles(), [`the config file ${configFile} cannot be used: it is not a regular file`]);
+  rmSync(dirname(configFile), { recursive: true });
+  writeFileSync(dirname(configFile), 'a file');
+  assert.match((await troubles()).join(), `the config directory ${dirname(configFile)} cannot be used`);
 });
 
 test('a file that comes into being while it is checked is no trouble', async ({ paths }) => {

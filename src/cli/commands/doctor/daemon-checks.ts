@@ -7,7 +7,7 @@ import { ControlClient } from '../../../client/control-client.ts';
 import { ownerFault, trustFault } from '../../../client/socket-trust.ts';
 import { configWithoutFile, loadConfig, type Config } from '../../../config/config.ts';
 import type { Paths } from '../../../home/paths.ts';
-import { troublesOf } from '../../../home/storage.ts';
+import { troublesOf, writtenDirectory } from '../../../home/storage.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';
 import type { ProviderRecord, StatusRecord } from '../../../protocol/records.ts';
@@ -32,8 +32,8 @@ export function checkConfig(paths: Paths): { check: DoctorCheck; config: Config 
 /** Checks that each place where svc keeps files has the right type and can be written. */
 export async function checkPaths(paths: Paths, modelsDir: string): Promise<DoctorCheck> {
   const all = await troublesOf(paths, new Date(), [
-    { what: 'runtime directory', path: paths.runtimeDir },
-    { what: 'directory of models', path: modelsDir },
+    writtenDirectory('runtime directory', paths.runtimeDir),
+    writtenDirectory('directory of models', modelsDir),
   ]);
   // The log has a check of its own.
   const troubles = all.filter((trouble) => !trouble.includes(paths.logFile));
