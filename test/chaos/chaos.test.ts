@@ -8,7 +8,8 @@ import * as assert from 'uvu/assert';
 import type { Fault } from './fault.ts';
 import { FAULTS } from './faults.ts';
 import { judge } from './judge.ts';
-import { page, readPage, updatedPage } from './page.ts';
+import { compared, digestOf, page, readPage, updatedPage } from './page.ts';
+import { missingPart } from './texts.ts';
 import { partOf, readPart, thirdOf } from '../../scripts/steps/part.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -98,6 +99,20 @@ test('docs/reliability.md agrees with the declarations of the faults', () => {
   }
 });
 
+test('no row of docs/reliability.md is edited, or older than the file that declares its fault', () => {
+  const wrong = rowsOfPage.filter((cells) => cells.digest !== digestOf(cells)).map(({ fault }) => fault);
+  assert.equal(wrong, [], 'measure these again: npm run chaos -- --only PATTERN --page');
+});
+
+test('what the user saw is still what svc says', () => {
+  const gone = rowsOfPage.map((cells) => [cells.fault, missingPart(cells['what the user saw'])]);
+  assert.equal(
+    gone.filter(([, words]) => words !== null),
+    [],
+    'measure these again: npm run chaos -- --only PATTERN --page',
+  );
+});
+
 test('single rows of the page can be replaced, and a missing row is an error', () => {
   const requests = { sent: 0, answered: 0, failed: new Map(), lost: [] };
   const row = { saw: 'a | b', recoverySeconds: 1, requests, verdict: 'passed', problems: [] } as const;
@@ -115,6 +130,8 @@ test('single rows of the page can be replaced, and a missing row is an error', (
   assert.is(readPage(after)[0]?.verdict, 'failed: no');
   assert.equal(readPage(after).slice(1), readPage(before).slice(1));
   assert.is(readPage(after)[1]?.['what the user saw'], 'a \\| b');
+  assert.is(compared({ ...rows[1]!, saw: 'a | b' }, after).verdict, 'passed');
+  assert.is(compared({ ...rows[1]!, saw: 'a | c' }, after).verdict, 'failed');
 });
 
 test.run();

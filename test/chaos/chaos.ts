@@ -9,15 +9,16 @@
  * --jobs   number of faults at once; default 1, as for the times on the page
  * --page   replaces the rows of these faults in docs/reliability.md
  *
- * A run of all faults writes docs/reliability.md. A fault that cannot be injected on this machine is
- * skipped and not counted. Exits with 1 if a check fails; the last line is `N passed, N failed`.
+ * A run of all faults writes docs/reliability.md; a run of some without --page checks that the user sees what their rows
+ * have. A fault that cannot be injected on this machine is skipped and not counted. Exits with 1 if a check fails; the
+ * last line is `N passed, N failed`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { currentCommit } from './commit.ts';
 import { FAULTS } from './faults.ts';
 import type { Row } from './judge.ts';
-import { describe, page, updatedPage } from './page.ts';
+import { compared, describe, page, updatedPage } from './page.ts';
 import { partOf, readPart, thirdOf } from '../../scripts/steps/part.js';
 import { Run } from './run.ts';
 
@@ -46,14 +47,17 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 
 const startedAt = performance.now();
-const rows = await run.plant(Math.max(1, Number(values.jobs)), (row) => console.log(describe(row)));
+const isWritten = values.page || chosen.length === FAULTS.length;
+const before = readFileSync(DOCUMENT, 'utf8');
+const judged = (row: Row): Row => (isWritten ? row : compared(row, before));
+const rows = (await run.plant(Math.max(1, Number(values.jobs)), (row) => console.log(describe(judged(row))))).map(
+  judged,
+);
 const seconds = (performance.now() - startedAt) / 1000;
 const count = (verdict: Row['verdict']): number => rows.filter((row) => row.verdict === verdict).length;
 if (!run.isClosed) {
   if (chosen.length === FAULTS.length) writeFileSync(DOCUMENT, page(rows, seconds, currentCommit()));
-  else if (values.page) {
-    writeFileSync(DOCUMENT, updatedPage(readFileSync(DOCUMENT, 'utf8'), rows, currentCommit()));
-  }
+  else if (values.page) writeFileSync(DOCUMENT, updatedPage(before, rows, currentCommit()));
 }
 if (count('skipped') > 0) console.log(`${String(count('skipped'))} skipped`);
 console.log(`${String(count('passed'))} passed, ${String(count('failed'))} failed`);

@@ -1,7 +1,8 @@
 /** Formats the rows for the terminal and for docs/reliability.md. */
+import { createHash } from 'node:crypto';
 import { cpus, loadavg, release, totalmem, type as system } from 'node:os';
 import type { Commit } from './commit.ts';
-import { FAULTS } from './faults.ts';
+import { FAULTS, sourceOf } from './faults.ts';
 import type { Row } from './judge.ts';
 
 const GIB = 1024 ** 3;
@@ -16,6 +17,7 @@ const COLUMNS = [
   'ended with an error',
   'lost',
   'verdict',
+  'digest',
 ] as const;
 
 /** Cells of a row of the page, by column. */
@@ -46,6 +48,16 @@ export function updatedPage(text: string, rows: readonly Row[], commit: Commit):
   const names = rows.map(({ fault }) => fault.name).join('; ');
   const measured = text.split('\n').filter((each) => each.startsWith('Measured '));
   return write(lines, [...measured, `Measured again on ${machine()}, at ${described(commit)}: ${names}.`]);
+}
+
+/** Returns a row that passed as failed if the user saw other texts, numbers aside, than the page `text` has. */
+export function compared(row: Row, text: string): Row {
+  const documented = readPage(text).find(({ fault }) => fault === row.fault.name)?.['what the user saw'];
+  const withoutNumbers = (saw: string): string => saw.replaceAll(/\d+/g, 'N');
+  if (row.verdict !== 'passed' || documented === undefined) return row;
+  if (withoutNumbers(documented) === withoutNumbers(escaped(row.saw))) return row;
+  const problem = `the user saw something else than docs/reliability.md has, measure it again with --page: ${row.saw}`;
+  return { ...row, verdict: 'failed', problems: [problem] };
 }
 
 /** Returns the rows of a page in order. */
@@ -79,7 +91,14 @@ ${rows.join('\n')}
 }
 
 function verdictOf(row: string): string {
-  return row.slice(2, -2).split(/(?<!\\) \| /)[COLUMNS.length - 1] ?? '';
+  return row.slice(2, -2).split(/(?<!\\) \| /)[COLUMNS.indexOf('verdict')] ?? '';
+}
+
+/** Digest of a row's other cells and of the file that declares its fault: both are as they were when it was measured. */
+export function digestOf(cells: Omit<Cells, 'digest'>): string {
+  const measured = COLUMNS.filter((column) => column !== 'digest').map((column) => cells[column]);
+  const hash = createHash('sha256').update(sourceOf(cells.fault) ?? '');
+  return hash.update(JSON.stringify(measured)).digest('hex').slice(0, 8);
 }
 
 function machine(): string {
@@ -116,14 +135,17 @@ would cause it. Afterwards the daemon must be READY, and no process of the home 
 | ended with an error | number of those that were refused or ended with an error that says what happened; only errors that the fault declares are allowed |
 | lost | number of those that ended with neither an answer nor an error |
 | verdict | passed if everything that the fault declares held, within its limit |
+| digest | of the rest of the row and the file that declares the fault; it shows that both are as they were when the row was measured |
 
 How the page stays true:
 
 - \`npm test\` compares it with the faults: names, how they are planted, who mends them, limits, what the user must see,
-  and which requests may fail. A fault that is new, or declares something else, needs its row measured again:
+  and which requests may fail. It also fails if a row was edited, or the file that declares its fault, or if a text that
+  the user saw is no longer in the source of svc. Such rows are measured again:
   \`npm run chaos -- --only PATTERN --page\`; \`npm run chaos\` measures all of them.
-- A change of svc makes no row out of date. \`.ci/run\` plants a third of the faults, a different third at each commit, and
-  fails if one does not hold.
+- Times and counts are those of the commits below; other changes of svc do not make them out of date. \`.ci/run\` plants a
+  third of the faults, a different third at each commit, and fails if one does not hold, or if the user sees another
+  text than its row has.
 - Deadlines are conditions, not times: faults hold on a busy machine, too, and two at a time (\`--jobs 2\`).
 
 Two things cannot be saved. If the daemon itself is killed, its answers are cut off, and no process is left to report it
@@ -137,7 +159,7 @@ function line(row: Row): string {
   const isPlanted = verdict !== 'skipped';
   const isCounted = isPlanted && requests.sent > 0;
   const why = problems.length === 0 ? '' : `: ${problems.join('; ')}`;
-  return written({
+  const cells = {
     fault: fault.name,
     'how it was planted': escaped(fault.planted),
     'what the user saw': saw === '' ? '–' : escaped(saw),
@@ -148,7 +170,8 @@ function line(row: Row): string {
     'ended with an error': isCounted ? String(failures(requests)) : '–',
     lost: isCounted ? String(requests.lost.length) : '–',
     verdict: `${verdict}${escaped(why)}`,
-  });
+  };
+  return written({ ...cells, digest: digestOf(cells) });
 }
 
 function written(cells: Cells): string {

@@ -1,20 +1,20 @@
 /** Directories and files replaced by another kind of file, or made inaccessible, while the daemon runs. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { chmodSync, existsSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { given } from '../../../src/protocol/given.ts';
 import { replacePath, restorePath } from '../../support/replace-path.ts';
 import { conditionTurns } from '../conditions.ts';
 import { must, type Fault } from '../fault.ts';
+import { waitFor } from '../wait.ts';
 import { startInShell } from '../shell.ts';
 import type { Scene } from '../scene.ts';
 
-/** Ways to make a directory unusable; each returns a function that repairs it. */
+/** Ways to make a directory, or a file, unusable; each returns a function that repairs it. */
 const SPOIL = {
-  failing: (directory: string): (() => void) => {
-    writeFileSync(failingDisk(directory).control, directory);
-    return () => rmSync(failingDisk(directory).control);
+  failing: (path: string, scene: Scene): (() => void) => {
+    writeFileSync(failingDisk(scene).control, path);
+    return () => rmSync(failingDisk(scene).control);
   },
   file: (directory: string): (() => void) => {
     replacePath(directory, (at) => writeFileSync(at, 'not a directory'));
@@ -24,9 +24,18 @@ const SPOIL = {
     replacePath(directory, (at) => symlinkSync(directory, at));
     return () => restorePath(directory);
   },
-  closed: (directory: string): (() => void) => {
-    chmodSync(directory, 0);
-    return () => chmodSync(directory, 0o700);
+  closed: (path: string): (() => void) => {
+    const { mode } = statSync(path);
+    chmodSync(path, 0);
+    return () => chmodSync(path, mode);
+  },
+  FIFO: (file: string): (() => void) => {
+    replacePath(file, (at) => execFileSync('mkfifo', [at]));
+    return () => restorePath(file);
+  },
+  directory: (file: string): (() => void) => {
+    replacePath(file, mkdirSync);
+    return () => restorePath(file);
   },
 } as const;
 
@@ -35,6 +44,8 @@ const PLANTED = {
   loop: 'a link to itself in its place (ELOOP)',
   closed: '`chmod 000` of it under a daemon without capabilities (EACCES)',
   failing: 'every call of the daemon on its files fails, as on a broken disk (EIO)',
+  FIFO: 'a FIFO in its place',
+  directory: 'a directory in its place',
 } as const;
 
 const SHOWN = {
@@ -42,6 +53,8 @@ const SHOWN = {
   loop: 'a link to itself',
   closed: 'no access',
   failing: 'a broken disk',
+  FIFO: 'a FIFO in its place',
+  directory: 'a directory in its place',
 } as const;
 
 type Kind = keyof typeof SPOIL;
@@ -49,14 +62,14 @@ type Kind = keyof typeof SPOIL;
 interface Place {
   readonly directory: string;
   readonly kinds: readonly Kind[];
-  /** Condition that reports the fault; undefined if nothing reads the directory until a command does. */
-  readonly condition?: string;
+  /** Condition that reports the fault. */
+  readonly condition: string;
   readonly mayFail?: readonly string[];
 }
 
 const PLACES: readonly Place[] = [
   { directory: 'state', kinds: ['file', 'loop', 'closed', 'failing'], condition: 'storage' },
-  { directory: 'run', kinds: ['file', 'loop', 'closed'], condition: 'listeners' },
+  { directory: 'run', kinds: ['file', 'loop', 'closed', 'failing'], condition: 'listeners' },
   // Keys that cannot be read admit no client.
   {
     directory: 'data',
@@ -72,17 +85,16 @@ const PLACES: readonly Place[] = [
     mayFail: ['config_invalid'],
   },
   { directory: 'cache', kinds: ['file', 'loop', 'closed', 'failing'], condition: 'storage' },
-  { directory: 'config', kinds: ['file', 'loop'] },
+  { directory: 'config', kinds: ['file', 'loop', 'closed', 'failing'], condition: 'storage' },
 ];
 
 const MENDED = 'put back; svc finds it by itself';
 
 const SHIM = fileURLToPath(new URL('../failing-disk.c', import.meta.url));
 
-/** Where a fault of kind `failing` has its compiled shim and the file that turns it on: beside the home. */
-function failingDisk(directory: string): { library: string; control: string } {
-  const home = dirname(directory);
-  return { library: join(home, 'failing-disk.so'), control: join(home, 'failing-disk') };
+/** Where a fault of kind `failing` has its compiled shim and the file that turns it on. */
+function failingDisk(scene: Scene): { library: string; control: string } {
+  return { library: scene.path('failing-disk.so'), control: scene.path('failing-disk') };
 }
 
 /** Reason why a daemon cannot be started in the state that a kind of fault needs; undefined if it can. */
@@ -95,10 +107,10 @@ const CANNOT: Partial<Record<Kind, () => string | undefined>> = {
 };
 
 /** Starts the daemon in the state that a kind of fault needs. */
-const START: Partial<Record<Kind, (scene: Scene, directory: string) => Promise<void>>> = {
+const START: Partial<Record<Kind, (scene: Scene) => Promise<void>>> = {
   closed: startClosed,
-  failing: async (scene, directory) => {
-    const { library, control } = failingDisk(directory);
+  failing: async (scene) => {
+    const { library, control } = failingDisk(scene);
     execFileSync('cc', ['-shared', '-fPIC', '-O1', '-o', library, SHIM, '-ldl']);
     await startInShell(scene, 'true', ['env', `LD_PRELOAD=${library}`, `SVC_CHAOS_FAILING=${control}`]);
   },
@@ -128,40 +140,39 @@ function directoryFault({ directory, condition, mayFail = [] }: Place, kind: Kin
     withinSeconds: 5,
     daemon: start === undefined ? 'lives' : 'absent',
     mayFail,
-    sees:
-      condition === undefined
-        ? /^\/livez: HTTP 200$/
-        : new RegExp(`^/livez: HTTP 200, ${condition} (warn|fail): .*\\$SVC_HOME/${directory}.*$`),
+    sees: new RegExp(`^/livez: HTTP 200, ${condition} (warn|fail): .*\\$SVC_HOME/${directory}.*$`),
     ...given({ impossible }),
     async plant(scene) {
-      await start?.(scene, scene.path(directory));
+      await start?.(scene);
       mkdirSync(scene.path(directory), { recursive: true, mode: 0o700 });
       await scene.load();
-      return await spoiled(scene, () => SPOIL[kind](scene.path(directory)), condition);
+      return await spoiled(scene, () => SPOIL[kind](scene.path(directory), scene), condition);
     },
   };
 }
 
 /** Requests that need nothing of what is spoiled are answered all the while, and the condition passes by itself. */
-async function spoiled(scene: Scene, spoil: () => () => void, condition: string | undefined): Promise<string> {
+async function spoiled(scene: Scene, spoil: () => () => void, condition: string): Promise<string> {
   const pid = await scene.pid();
   const mend = spoil();
   // Causes a log line and checks everything that a request needs.
   const livez = `HTTP ${(await scene.http('/livez')).status}`;
   await scene.http('/nothing-is-here');
   await scene.requests.ask();
-  const reason = condition === undefined ? '' : `, ${await conditionTurns(scene, condition, /^(warn|fail)$/)}`;
+  const reason = await conditionTurns(scene, condition, /^(warn|fail)$/);
   await scene.timed(mend);
-  if (condition !== undefined) await conditionTurns(scene, condition, /^ok$/);
+  await conditionTurns(scene, condition, /^ok$/);
   must((await scene.pid()) === pid, 'the daemon is another');
-  return `/livez: ${livez}${reason}`;
+  return `/livez: ${livez}, ${reason}`;
 }
 
-interface Intruder {
+interface SpoiledFile {
   readonly name: string;
   readonly planted: string;
   /** Path relative to the home. */
   path(): readonly [string, string];
+  /** Creates the file; absent: the daemon does. */
+  make?(scene: Scene): unknown;
   readonly condition: string;
   readonly mayFail?: readonly string[];
 }
@@ -171,7 +182,7 @@ function ledgerName(): string {
   return `usage-${new Date().toISOString().slice(0, 7)}.jsonl`;
 }
 
-const FILES_REPLACED: readonly Intruder[] = [
+const FILES: readonly SpoiledFile[] = [
   {
     name: 'usage ledger',
     planted: 'this month’s `usage-*.jsonl`',
@@ -183,43 +194,48 @@ const FILES_REPLACED: readonly Intruder[] = [
     name: 'file of API keys',
     planted: '`keys.json`, which had no key,',
     path: () => ['data', 'keys.json'],
+    make: async (scene) => {
+      must((await scene.svc('key', 'add', 'mine')).code === 0, 'no key could be made');
+      must((await scene.svc('key', 'rm', 'mine')).code === 0, 'the key could not be removed');
+    },
     condition: 'api_keys',
     mayFail: ['invalid_api_key'],
   },
+  {
+    name: 'config file',
+    planted: '`config.json`',
+    path: () => ['config', 'config.json'],
+    make: (scene) => scene.configure({}),
+    condition: 'storage',
+  },
 ];
 
-function intruderFault(intruder: Intruder, kind: 'FIFO' | 'directory'): Fault {
-  const { name, planted, condition, mayFail = [] } = intruder;
+const KINDS_OF_FILES = ['FIFO', 'directory', 'closed', 'failing'] as const;
+
+function fileFault(file: SpoiledFile, kind: (typeof KINDS_OF_FILES)[number]): Fault {
+  const { name, planted, condition, mayFail = [] } = file;
+  const [start, impossible] = [START[kind], CANNOT[kind]];
   return {
-    name: `${name}: a ${kind} in its place`,
-    planted: `${planted} replaced by a ${kind} while three clients send requests`,
+    name: `${name}: ${SHOWN[kind]}`,
+    planted: `${planted} while three clients send requests: ${PLANTED[kind]}`,
     mended: MENDED,
     withinSeconds: 5,
-    daemon: 'lives',
-    underLoad: true,
+    daemon: start === undefined ? 'lives' : 'absent',
     mayFail,
     sees: new RegExp(`^/livez: HTTP 200, ${condition} warn: `),
+    ...given({ impossible }),
     async plant(scene) {
-      const path = scene.path(...intruder.path());
-      return await spoiled(
-        scene,
-        () => {
-          mkdirSync(scene.path(intruder.path()[0]), { recursive: true, mode: 0o700 });
-          replacePath(path, (at) => {
-            if (kind === 'FIFO') execFileSync('mkfifo', [at]);
-            else mkdirSync(at);
-          });
-          return () => restorePath(path);
-        },
-        condition,
-      );
+      await start?.(scene);
+      await file.make?.(scene);
+      const path = scene.path(...file.path());
+      await scene.load();
+      await waitFor(`${path} to be there`, () => existsSync(path));
+      return await spoiled(scene, () => SPOIL[kind](path, scene), condition);
     },
   };
 }
 
 export const PLACES_SPOILED: readonly Fault[] = [
   ...PLACES.flatMap((place) => place.kinds.map((kind) => directoryFault(place, kind))),
-  ...FILES_REPLACED.flatMap((intruder) =>
-    (['FIFO', 'directory'] as const).map((kind) => intruderFault(intruder, kind)),
-  ),
+  ...FILES.flatMap((file) => KINDS_OF_FILES.map((kind) => fileFault(file, kind))),
 ];
