@@ -123,6 +123,14 @@ test('results without an id answer the open calls in their order', () => {
   );
 });
 
+test('the choices of a request share what its tools are compiled to', () => {
+  const asked = request({ tools: [WEATHER] });
+  const toolsOf = (more: object): unknown => toChat({ ...asked, ...more }).chat?.tools;
+  assert.is(toolsOf({}), toolsOf({}));
+  assert.is.not(toolsOf({}), toolsOf({ tool_choice: 'required' }));
+  assert.equal(toolsOf({}), toChat(request({ tools: [{ ...WEATHER }] })).chat?.tools);
+});
+
 test('arguments follow a grammar; those that need not, if there is one', () => {
   const unenforceable: Tool = { name: 'odd', parameters: { type: 'object', not: {} } };
   const { chat } = toChat(request({ tools: [WEATHER, unenforceable] }));
@@ -189,7 +197,6 @@ for (const [param, given] of [
   ['tool_choice', { tool_choice: 'required' }],
   ['tools[1].name', { tools: [WEATHER, WEATHER] }],
   ['tools[0].name', { tools: [{ ...WEATHER, name: 'a"b' }] }],
-  ['format', { tools: [WEATHER], format: { type: 'json_object' } }],
   ['messages[1].tool_call_id', { messages: [QUESTION, RESULT] }],
   ['messages[3].tool_call_id', { messages: [QUESTION, CALL, RESULT, RESULT] }],
   ['messages[0].tool_calls', { messages: [{ ...CALL, role: 'user' }] }],

@@ -19,16 +19,10 @@ export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages'
   if (only !== undefined && !tools.some(({ name }) => name === only))
     throw invalid('tool_choice', `names ${only.slice(0, 64)}, which is not among the tools`);
   if (choice === 'required' && tools.length === 0) throw invalid('tool_choice', 'requires tools');
-  checkNames(tools);
-  const mayCall = choice !== 'none' && tools.length > 0;
-
   const messages = toMessages(request.messages);
   const last = messages.at(-1);
   const isContinued = last?.role === 'assistant' && last.tool_calls === undefined;
-  const budget: ToolsBudget = { left: LIMITS.toolsWork };
-  const asked = tools.map((tool, index) =>
-    toTool(tool, index, mayCall ? budget : null, choice === 'required' || only === tool.name),
-  );
+  const asked = toTools(tools, choice);
   const chat: NativeChat = given({
     tools: asked.length === 0 ? undefined : asked,
     tool_choice: typeof choice !== 'string' ? 'required' : choice === 'auto' ? undefined : choice,
@@ -58,6 +52,23 @@ function withoutEmptyEnd(messages: readonly Message[]): readonly Message[] {
 
 function isEmptyText(part: ContentPart): boolean {
   return part.type === 'text' && part.text === '';
+}
+
+type ToolChoice = NonNullable<GenerateRequest['tool_choice']>;
+
+/** All choices of a request have the same tools: their schemas are compiled once. */
+const made = new WeakMap<readonly Tool[], { readonly choice: ToolChoice; readonly tools: readonly NativeTool[] }>();
+
+function toTools(tools: readonly Tool[], choice: ToolChoice): readonly NativeTool[] {
+  const known = made.get(tools);
+  if (known?.choice === choice) return known.tools;
+  checkNames(tools);
+  const budget: ToolsBudget | null = choice === 'none' ? null : { left: LIMITS.toolsWork };
+  const isForced = ({ name }: Tool): boolean =>
+    choice === 'required' || (typeof choice !== 'string' && choice.name === name);
+  const asked = tools.map((tool, index) => toTool(tool, index, budget, isForced(tool)));
+  made.set(tools, { choice, tools: asked });
+  return asked;
 }
 
 function checkNames(tools: readonly Tool[]): void {

@@ -133,7 +133,16 @@ function withoutNeedlessWishes(
   return { ...asked, chat };
 }
 
+/** All choices of a request have the same format: its schema is compiled once. */
+const grammars = new WeakMap<Format, string>();
+
 function toGrammar(format: Format): string {
+  const grammar = grammars.get(format) ?? compiled(format);
+  grammars.set(format, grammar);
+  return grammar;
+}
+
+function compiled(format: Format): string {
   switch (format.type) {
     case 'json_object':
       return jsonGrammar();
