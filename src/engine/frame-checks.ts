@@ -2,10 +2,14 @@
  * Validates what an engine process sends. The engine has read an untrusted file and is itself untrusted: every frame is
  * checked before the daemon uses any of it. The table is typed by the frames: a field without a check does not
  * compile. The checks are plain functions because one runs per token.
+ *
+ * Every text and list has a maximum here, except the texts of an answer. A frame bounds these (frames.ts), and the
+ * answer bounds what it keeps of them (backends/local/generation.ts).
  */
 import type { SandboxReport } from '../process/addon.ts';
 import type { ErrorRecord, Overflow } from '../protocol/errors.ts';
 import type { Repetition, Usage } from '../protocol/generate.ts';
+import { LIMITS } from '../protocol/limits.ts';
 import type { StepsHealth } from '../protocol/records.ts';
 import type {
   EngineFinish,
@@ -29,12 +33,17 @@ const MOST = 2 ** 50;
 const NAME_LENGTH = 1024;
 const TEXT_LENGTH = 64 * 1024;
 const LIST_LENGTH = 4096;
+const MOST_DEVICES = 256;
+/** Outputs of a step: more requests than an engine can have. */
+const MOST_OUTPUTS = 128 * 1024;
+/** Tokens of a frame. A text to tokenize, or to be answered, has at most as many bytes. */
+export const MOST_TOKENS: number = LIMITS.renderedBytes;
 
 const figure: Check = (value) => typeof value === 'number' && value >= 0 && value <= MOST;
 const finite: Check = (value) => Number.isFinite(value);
 const tokenId: Check = (value) => Number.isInteger(value) && Number(value) >= -1 && Number(value) <= MOST;
 const flag: Check = (value) => typeof value === 'boolean';
-const text: Check = (value) => typeof value === 'string';
+const answerText: Check = (value) => typeof value === 'string';
 const atMost =
   (length: number): Check =>
   (value) =>
@@ -53,7 +62,7 @@ const optional =
   (value) =>
     value === undefined || check(value);
 const listOf =
-  (check: Check, most = Infinity): Check =>
+  (check: Check, most: number): Check =>
   (value) =>
     Array.isArray(value) && value.length <= most && value.every(check);
 
@@ -111,7 +120,7 @@ const info = object<EngineInfo>({
   trained_context_length: figure,
   context_length: figure,
   vocabulary: figure,
-  embedding_length: figure,
+  embedding_length: (value) => figure(value) && Number(value) <= LIMITS.embedDimensions,
   layers: figure,
   threads: figure,
   has_chat_template: flag,
@@ -132,20 +141,21 @@ const logprobFields: Fields<NativeLogprob> = { bytes: name, logprob: nullable(fi
 
 const output = object<EngineOutput>({
   id: figure,
-  text,
-  reasoning: optional(text),
+  text: answerText,
+  reasoning: optional(answerText),
   tool_calls: optional(
-    listOf(object<NativeToolCallPart>({ index: figure, id: name, name, arguments: text }), LIST_LENGTH),
+    listOf(object<NativeToolCallPart>({ index: figure, id: name, name, arguments: answerText }), LIST_LENGTH),
   ),
   logprobs: optional(
     listOf(
       object<NonNullable<EngineOutput['logprobs']>[number]>({
         ...logprobFields,
-        top: listOf(object(logprobFields), 100),
+        top: listOf(object(logprobFields), LIMITS.topLogprobs),
       }),
+      MOST_TOKENS,
     ),
   ),
-  tokens: optional(listOf(tokenId)),
+  tokens: optional(listOf(tokenId, MOST_TOKENS)),
   finish: optional(
     object<EngineFinish>({
       reason: oneOf('stop', 'length', 'tool_calls', 'content_filter', 'cancelled'),
@@ -161,7 +171,7 @@ const output = object<EngineOutput>({
         first_token_ms: nullable(figure),
         finished_ms: figure,
       }),
-      stop_string: optional(text),
+      stop_string: optional(atMost(LIMITS.stopStringBytes)),
       repetition: optional(object<Repetition>({ period_tokens: figure, repeated_tokens: figure, stopped: flag })),
     }),
   ),
@@ -241,11 +251,11 @@ const FRAMES: { readonly [Type in FromEngine['type']]: Check } = {
   vectors: object<Frame<'vectors'>>({ id: figure, vectors: (value) => value instanceof Float32Array }),
   tokens: object<Frame<'tokens'>>({
     id: figure,
-    tokens: listOf(tokenId),
-    pieces: optional(listOf(name)),
-    prompt: optional(text),
+    tokens: listOf(tokenId, MOST_TOKENS),
+    pieces: optional(listOf(name, MOST_TOKENS)),
+    prompt: optional(atMost(LIMITS.renderedBytes)),
   }),
-  step: object<Frame<'step'>>({ outputs: listOf(output) }),
+  step: object<Frame<'step'>>({ outputs: listOf(output, MOST_OUTPUTS) }),
   stats: object<Frame<'stats'>>({
     stats: nullable(stats),
     submits: object<SubmitProgress>({ done: figure, oldest: nullable(figure) }),
@@ -253,7 +263,7 @@ const FRAMES: { readonly [Type in FromEngine['type']]: Check } = {
     privateBytes: nullable(figure),
     cpuMs: figure,
   }),
-  devices: object<Frame<'devices'>>({ devices: listOf(object(deviceFields), LIST_LENGTH) }),
+  devices: object<Frame<'devices'>>({ devices: listOf(object(deviceFields), MOST_DEVICES) }),
   log: object<Frame<'log'>>({ level: oneOf('debug', 'info', 'warn', 'error'), text: atMost(TEXT_LENGTH) }),
   tensor: object<Frame<'tensor'>>({ name }),
   quantized: object<Frame<'quantized'>>({ bytes: figure }),

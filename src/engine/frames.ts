@@ -15,18 +15,26 @@
  * A local pipe does not lose or corrupt bytes. A frame that is too long, is not JSON, or has an unknown type or an
  * invalid field (frame-checks.ts) therefore means that one side's memory is corrupt, and the next frame boundary is
  * lost. The decoder throws, and the daemon handles the engine as crashed. The error contains nothing of the frame,
- * because a frame may contain user text.
+ * because a frame may contain user text. What an engine sends is measured before it is parsed: 64 MiB of empty lists
+ * would take gigabytes, and block the daemon for half a minute.
  *
  * Back-pressure in both directions: the engine is held (computes no step) while the daemon does not read; a generation
  * is paused while its consumer does not read; the daemon refuses requests with BUSY while the engine does not read.
  */
-import { isFromEngine } from './frame-checks.ts';
+import { JsonGauge, MAX_DEPTH } from '../files/json-gauge.ts';
+import { isFromEngine, MOST_TOKENS } from './frame-checks.ts';
 import type { FromEngine, ToEngine } from './messages.ts';
 
 /** A request body is at most LIMITS.bodyBytes of JSON, and a frame with it is hardly longer. */
 export const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 
 const HEADER_BYTES = 4;
+/** A shorter frame is not measured: whatever it holds is parsed in milliseconds. */
+const MEASURED_BYTES = 64 * 1024;
+/** Lists, objects and keys of a frame: those of 1,500 tokens with 20 alternatives each. */
+const MOST_STRUCTURES = 200_000;
+/** All tokens of the longest text, and a piece for each. */
+const MOST_VALUES = 2 * MOST_TOKENS + MOST_STRUCTURES;
 
 const names = <Type extends string>(table: Record<Type, true>): ReadonlySet<string> => new Set(Object.keys(table));
 
@@ -131,6 +139,7 @@ export class FrameDecoder<Message extends ToEngine | FromEngine> {
   #parse(body: Buffer): Message {
     const end = body.indexOf(0);
     const json = end === -1 ? body : body.subarray(0, end);
+    if (this.#types === FROM_ENGINE && json.length > MEASURED_BYTES) checkCost(json);
     let value: unknown;
     try {
       value = JSON.parse(json.toString('utf8'));
@@ -144,6 +153,17 @@ export class FrameDecoder<Message extends ToEngine | FromEngine> {
     const whole = { ...message, type, ...(end === -1 ? {} : { vectors: floats(body.subarray(end + 1)) }) };
     if (this.#types === FROM_ENGINE && !isFromEngine(whole)) throw new FrameError(`a ${type} frame has a wrong field`);
     return whole as unknown as Message;
+  }
+}
+
+/** Throws FrameError for JSON that costs the parser far more than its length. */
+function checkCost(json: Buffer): void {
+  const gauge = new JsonGauge();
+  for (let at = 0; at < json.length; at += MEASURED_BYTES) {
+    const depth = gauge.measure(json.subarray(at, at + MEASURED_BYTES));
+    if (depth > MAX_DEPTH || gauge.structures > MOST_STRUCTURES || gauge.values > MOST_VALUES) {
+      throw new FrameError('a frame has too many values');
+    }
   }
 }
 

@@ -8,7 +8,7 @@ import type { RouteScope } from '../../src/daemon/http/authorize.ts';
 import { LIMITS as GRPC } from '../../src/daemon/grpc/limits.ts';
 import { VALUE_BYTES } from '../../src/daemon/grpc/requests.ts';
 import { MAX_PIECES } from '../../src/daemon/http/body.ts';
-import { MAX_DEPTH, MAX_VALUES } from '../../src/daemon/http/json-gauge.ts';
+import { MAX_DEPTH, MAX_VALUES } from '../../src/files/json-gauge.ts';
 import { PUBLIC } from '../../src/daemon/http/routes.ts';
 import { LIMITS as LISTENER } from '../../src/daemon/http/server.ts';
 import { mostOfOneShare } from '../../src/net/shares.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { readLines } from '../../src/backends/local/child-output.ts';
+import { pace, readLines } from '../../src/backends/local/child-output.ts';
 
 async function lines(...chunks: (string | Buffer)[]): Promise<string[]> {
   const stream = new PassThrough();
@@ -38,6 +38,19 @@ test('a flood of lines is dropped, and the number of dropped lines is logged', a
     dropped.reduce((sum, count) => sum + count, kept),
     5000,
   );
+});
+
+test('a stream that is read too fast is paused, and goes on later', async () => {
+  const stream = new PassThrough().resume();
+  const count = pace(stream, 1000);
+  for (let sent = 0; sent < 200; sent += 1) count(1);
+  assert.not.ok(stream.isPaused());
+  count(200);
+  assert.ok(stream.isPaused());
+  await once(stream, 'resume');
+  // What was sent meanwhile is passed on.
+  stream.write('x');
+  await once(stream, 'data');
 });
 
 test.run();

@@ -4,12 +4,13 @@
  * `<file>.starts`. Prompts that it understands:
  *
  *   say N · grow N (wants N cells first), late grow N (after a while) · endless · crash after N · crash once · refuse · prepare · stall · stop · garbage · oversize ·
- *   flood (ignores pauses) · vectors · lie · chatter · poison (dies after some words to other requests, or after a
+ *   flood (ignores pauses) · vectors · lie · chatter · listed, alternate, endless text (more than was asked for) · nested, many
+ *   (costs much to parse) · loaded again · poison (dies after some words to other requests, or after a
  *   while) · shy N (no output in the first process) · crash then silence
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
-import type { EngineRequest, NativeLoadOptions } from '../../src/engine/addon.ts';
+import type { EngineOutput, EngineRequest, NativeLoadOptions } from '../../src/engine/addon.ts';
 import { encodeFrame, FrameDecoder, MAX_FRAME_BYTES, TO_ENGINE } from '../../src/engine/frames.ts';
 import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
 
@@ -34,6 +35,16 @@ const POISON_MS = 300;
 const POISON_STEPS = 20;
 const LATE_MS = 300;
 const FLOOD = 'x'.repeat(64 * 1024);
+const FLOOD_BYTES = 32 * 1024 * 1024;
+/** Outputs that an engine repeats without end, by prompt. */
+const FLOODS: Readonly<Record<string, Omit<EngineOutput, 'id'>>> = {
+  listed: { text: '', tokens: Array.from({ length: 10_000 }, () => 1) },
+  alternate: {
+    text: '',
+    tool_calls: Array.from({ length: 4096 }, (_, at) => ({ index: at % 2, id: '', name: '', arguments: '' })),
+  },
+  'endless text': { text: FLOOD },
+};
 const noSubmits = { done: 0, oldest: null };
 
 interface Running {
@@ -64,6 +75,13 @@ const growing: { readonly id: number; readonly cells: number }[] = [];
 
 function send(message: FromEngine): void {
   pipe.write(encodeFrame(message));
+}
+
+/** Sends any JSON. */
+function frame(json: string): void {
+  const header = Buffer.alloc(4);
+  header.writeUInt32LE(json.length, 0);
+  pipe.write(Buffer.concat([header, Buffer.from(json)]));
 }
 
 function die(): never {
@@ -169,6 +187,10 @@ async function load(path: string, options: NativeLoadOptions): Promise<void> {
   loaded = true;
   setInterval(step, STEP_MS);
   setInterval(tellDevices, 50);
+  tellLoaded();
+}
+
+function tellLoaded(): void {
   send({
     type: 'loaded',
     info: {
@@ -223,18 +245,7 @@ function generate(request: EngineRequest): void {
     return;
   }
   if (prompt === 'stop') process.kill(process.pid, 'SIGSTOP');
-  if (prompt === 'garbage') pipe.write('this is no frame');
-  if (prompt === 'oversize') {
-    const header = Buffer.alloc(4);
-    header.writeUInt32LE(MAX_FRAME_BYTES + 1, 0);
-    pipe.write(header);
-  }
-  if (prompt === 'flood') setInterval(() => send({ type: 'step', outputs: [{ id: request.id, text: FLOOD }] }), 1);
-  if (prompt === 'vectors') send({ type: 'vectors', id: request.id, vectors: new Float32Array(1000) });
-  if (prompt === 'lie')
-    send({ type: 'stats', stats: null, submits: noSubmits, rssBytes: 1e300, privateBytes: -1, cpuMs: 0 });
-  if (prompt === 'chatter')
-    for (let n = 0; n < 20_000; n += 1) send({ type: 'log', level: 'warn', text: `line ${String(n)}` });
+  attack(prompt, request.id);
   if (prompt === 'stall') stalled = true;
   if (prompt === 'crash then silence' && isFirst) die();
   if (prompt === 'poison') {
@@ -255,6 +266,31 @@ function generate(request: EngineRequest): void {
   });
   accepted += 1;
   send({ type: 'accepted', id: request.id, inputTokens: 3 });
+}
+
+/** What only a damaged or compromised engine sends. */
+function attack(prompt: string, id: number): void {
+  if (prompt === 'garbage') pipe.write('this is no frame');
+  if (prompt === 'oversize') {
+    const header = Buffer.alloc(4);
+    header.writeUInt32LE(MAX_FRAME_BYTES + 1, 0);
+    pipe.write(header);
+  }
+  if (prompt === 'alternate') {
+    const calls = [0, 1].map((index) => ({ index, id: 'x', name: 'call', arguments: '' }));
+    send({ type: 'step', outputs: [{ id: id, text: '', tool_calls: calls }] });
+  }
+  if (prompt === 'flood') setInterval(() => send({ type: 'step', outputs: [{ id: id, text: FLOOD }] }), 1);
+  if (prompt === 'vectors') send({ type: 'vectors', id: id, vectors: new Float32Array(1000) });
+  if (prompt === 'lie')
+    send({ type: 'stats', stats: null, submits: noSubmits, rssBytes: 1e300, privateBytes: -1, cpuMs: 0 });
+  if (prompt === 'chatter')
+    for (let n = 0; n < 20_000; n += 1) send({ type: 'log', level: 'warn', text: `line ${String(n)}` });
+  const flood = FLOODS[prompt];
+  if (flood !== undefined) setInterval(() => send({ type: 'step', outputs: [{ id: id, ...flood }] }), 1);
+  if (prompt === 'nested') frame('['.repeat(FLOOD_BYTES / 2) + ']'.repeat(FLOOD_BYTES / 2));
+  if (prompt === 'many') frame(`{"type":"step","outputs":[${'{},'.repeat(FLOOD_BYTES / 4)}{}]}`);
+  if (prompt === 'loaded again') tellLoaded();
 }
 
 /** Logs the new limit; a real engine drops it before the model is loaded. */

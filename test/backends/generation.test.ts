@@ -1,9 +1,10 @@
 import { getEventListeners } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { EngineFinish } from '../../src/engine/addon.ts';
+import type { EngineFinish, EngineOutput } from '../../src/engine/addon.ts';
 import type { EngineInfo } from '../../src/engine/messages.ts';
-import { Embedding, Generation } from '../../src/backends/local/generation.ts';
+import { Embedding, Generation, type AnswerBounds, type AnswerOwner } from '../../src/backends/local/generation.ts';
+import { Detokenizing, Tokenizing } from '../../src/backends/local/tokenizing.ts';
 import { explained, toEngineRequest, toFinishEvent } from '../../src/backends/local/request.ts';
 import { restartDelayMs } from '../../src/backends/local/backoff.ts';
 import type { GenerateRequest } from '../../src/protocol/generate.ts';
@@ -15,14 +16,14 @@ const finish: EngineFinish = {
   timings: { started_ms: 10, first_token_ms: 30, finished_ms: 130 },
 };
 
-function make() {
+function make(request: AnswerBounds['request'] = {}) {
   const sent: string[] = [];
-  const generation = new Generation(7, {
+  const owner: AnswerOwner = {
     send: (message) => sent.push(`${message.type} ${'id' in message ? String(message.id) : ''}`),
     release: (id) => sent.push(`release ${String(id)}`),
     offend: (what) => sent.push(`offend ${what}`),
-  });
-  return { generation, sent };
+  };
+  return { generation: new Generation(7, owner, { request, contextLength: 100_000 }), sent };
 }
 const never = new AbortController().signal;
 const head = { model: 'one', arrivedAt: 0 };
@@ -45,9 +46,124 @@ test('an engine that ignores a pause is reported, and its text dropped', () => {
   assert.is(sent[0], 'pause 7');
   assert.match(sent[1] ?? '', /^offend went on/);
   const logprobs = Array.from({ length: 1000 }, () => ({ bytes: 'x', logprob: -1, top: [] }));
-  const other = make();
+  const other = make({ logprobs: 0 });
   for (let step = 0; step < 200; step += 1) other.generation.push({ id: 7, text: 'x', logprobs });
   assert.match(other.sent[1] ?? '', /^offend went on/);
+});
+
+/** What an engine sends again and again, and the requests that it may answer so. */
+const floods: readonly [what: string, output: Omit<EngineOutput, 'id'>, request: AnswerBounds['request']][] = [
+  ['text', { text: 'x'.repeat(1024) }, {}],
+  ['reasoning', { text: '', reasoning: 'x'.repeat(1024) }, {}],
+  ['tokens without text', { text: '', tokens: [1, 2, 3, 4] }, { continuation: { seed: 1, tokens: [] } }],
+  ['tokens and text', { text: 'x', tokens: [1] }, { continuation: { seed: 1, tokens: [] } }],
+  ['log probabilities', { text: '', logprobs: [{ bytes: '', logprob: -1, top: [] }] }, { logprobs: 0 }],
+  ['bytes of alternatives', { text: '', logprobs: [wide()] }, { logprobs: 20 }],
+  ['arguments', { text: '', tool_calls: [part(0, 'x'.repeat(1024)), part(1)] }, {}],
+  ['parts without arguments', { text: '', tool_calls: [part(0), part(1)] }, {}],
+  ['reasoning and text by turns', { text: 'x', reasoning: 'x' }, {}],
+];
+
+function part(index: number, text = '') {
+  return { index, id: '', name: '', arguments: text };
+}
+
+function wide() {
+  const bytes = 'x'.repeat(1024);
+  return { bytes, logprob: -1, top: Array.from({ length: 20 }, () => ({ bytes, logprob: -1 })) };
+}
+
+for (const [what, output, request] of floods) {
+  test(`what waits for a consumer is bounded: ${what}`, () => {
+    const { generation, sent } = make(request);
+    const calls = [0, 1].map((index) => ({ ...part(index), id: 'x'.repeat(1024), name: 'call' }));
+    generation.push({ id: 7, text: '', tool_calls: calls });
+    let steps = 0;
+    while (!sent.some((each) => each.startsWith('offend')) && steps < 1_000_000) {
+      generation.push({ id: 7, ...output });
+      steps += 1;
+    }
+    assert.match(sent.at(-1) ?? '', /^offend (went on|sent more)/);
+    // Nothing more is kept, and it is reported once.
+    for (let step = 0; step < 10; step += 1) generation.push({ id: 7, ...output });
+    assert.is(sent.filter((each) => each.startsWith('offend')).length, 1);
+  });
+
+  test(`an answer is bounded, however fast it is read: ${what}`, async () => {
+    const { generation, sent } = make({ ...request, max_tokens: 1 });
+    generation.push({ id: 7, text: '', tool_calls: [0, 1].map((index) => ({ ...part(index), name: 'call' })) });
+    const events = generation.events(never, head);
+    const isOffended = (): boolean => sent.some((each) => each.startsWith('offend'));
+    for (let round = 0; round < 100_000 && !isOffended(); round += 1) {
+      for (let step = 0; step < 10; step += 1) generation.push({ id: 7, ...output });
+      generation.push({ id: 7, text: '.' });
+      while (!isOffended()) {
+        const { value } = await events.next();
+        if (value?.type === 'text' && value.text.endsWith('.')) break;
+      }
+    }
+    assert.match(sent.at(-1) ?? '', /^offend sent more/);
+    await events.return();
+  });
+}
+
+test('only what the request asked for is taken', () => {
+  const logprobs = [{ bytes: 'x', logprob: -1, top: [] }];
+  for (const [output, request] of [
+    [{ tokens: [1] }, { logprobs: 1 }],
+    [{ logprobs }, { continuation: { seed: 1, tokens: [] } }],
+  ] as const) {
+    const { generation, sent } = make(request);
+    generation.push({ id: 7, text: 'x', ...output });
+    assert.match(sent[0] ?? '', /^offend sent .* nobody asked for/);
+  }
+});
+
+test('tokens that no text follows do not pause an answer, which nothing would resume', async () => {
+  const { generation, sent } = make({ continuation: { seed: 1, tokens: [] } });
+  for (let step = 0; step < 1000; step += 1) generation.push({ id: 7, text: '', tokens: [step] });
+  assert.equal(sent, []);
+  generation.push({ id: 7, text: 'x', tokens: [1000] });
+  assert.equal(sent, ['pause 7']);
+  const events = generation.events(never, head);
+  await events.next();
+  const { value } = await events.next();
+  assert.ok(value?.type === 'text');
+  assert.is(value.tokens?.length, 1001);
+  assert.equal(sent, ['pause 7', 'resume 7']);
+  await events.return();
+});
+
+test('tokens of a text, their pieces and the prompt are taken once, and only if asked for', () => {
+  const sent: string[] = [];
+  const owner = { send: () => undefined, release: () => undefined, offend: (what: string) => void sent.push(what) };
+  const text = { text: 'x' };
+  const conversation = { prompt: 'x' };
+  const right = [
+    [text, { tokens: [1] }],
+    [
+      { ...text, pieces: true },
+      { tokens: [1], pieces: ['x'] },
+    ],
+    [conversation, { tokens: [1], prompt: 'x' }],
+  ] as const;
+  for (const [request, tokens] of right) {
+    const asked = new Tokenizing(7, owner, request);
+    asked.pushTokens(tokens);
+    assert.equal(sent.splice(0), []);
+    asked.pushTokens(tokens);
+    assert.is(sent.splice(0).length, 1);
+    for (const [other] of right) {
+      if (other === request) continue;
+      new Tokenizing(7, owner, other).pushTokens(tokens);
+      assert.is(sent.splice(0).length, 1, JSON.stringify([other, tokens]));
+    }
+  }
+  const detokenizing = new Detokenizing(7, owner);
+  detokenizing.push({ id: 7, text: 'x' });
+  assert.equal(sent, []);
+  detokenizing.push({ id: 7, text: 'x' });
+  assert.equal(sent, ['sent a text twice']);
 });
 
 test('more vectors than requested are reported', () => {
@@ -186,7 +302,7 @@ test('a request is converted for the engine, with only the fields that were set'
 });
 
 test('pending probabilities arrive with their text, with unchanged bytes', async () => {
-  const { generation } = make();
+  const { generation } = make({ logprobs: 1 });
   const chosen = (bytes: string, logprob: number) => ({ bytes, logprob, top: [{ bytes: 'x', logprob: -1 }] });
   generation.push({ id: 7, text: 'a', logprobs: [chosen('a', -0.5)] });
   generation.push({ id: 7, text: '€', logprobs: [chosen('\xE2\x82', -2), chosen('\xAC', 0)] });

@@ -38,6 +38,33 @@ for (const [prompt, what] of [
   });
 }
 
+for (const [prompt, what] of [
+  ['listed', /sent tokens that nobody asked for/],
+  ['alternate', /went on with an answer that it was told to pause|sent more than the answer can have/],
+  ['endless text', /sent more than the answer can have/],
+  ['nested', /sent a damaged frame/],
+  ['many', /sent a damaged frame/],
+  ['loaded again', /reported a load that nobody asked for/],
+] as const) {
+  it(`an engine cannot fill the daemon's memory, nor block it: ${prompt}`, async ({ backend, log }) => {
+    const before = process.memoryUsage.rss();
+    const used = process.cpuUsage();
+    // A consumer that reads all, and keeps nothing.
+    const reading = (async (): Promise<void> => {
+      for await (const _ of backend.generate({ ...ask(prompt, 'one'), max_tokens: 10 }, context()));
+    })();
+    const error = (await failure(reading));
+    assert.is(error.code, 'ENGINE_CRASHED');
+    const ended = await waitFor('its end', () => log.find(({ message }) => message === 'engine ended'));
+    assert.match(String(ended.fields['reason']), what);
+    const { user, system } = process.cpuUsage(used);
+    assert.ok(user + system < 10e6, `${String((user + system) / 1e6)} s of processor time`);
+    const grown = (process.memoryUsage.rss() - before) / 1024 / 1024;
+    assert.ok(grown < 512, `${String(grown)} MiB`);
+    assert.is(textOf(await answer(backend, 'say 2')), 'word word ');
+  });
+}
+
 it('the log output of an engine is bounded', async ({ backend, log }) => {
   const lines = (): number => log.filter(({ message }) => message === 'engine log').length;
   await waitFor('the word that lines were dropped', async () => {

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { isFromEngine } from '../../src/engine/frame-checks.ts';
 import {
   encodeFrame,
   FrameDecoder,
@@ -8,7 +9,9 @@ import {
   MAX_FRAME_BYTES,
   TO_ENGINE,
 } from '../../src/engine/frames.ts';
-import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
+import { LIMITS } from '../../src/protocol/limits.ts';
+import type { NativeDeviceMemory, NativeStats } from '../../src/engine/addon.ts';
+import type { EngineInfo, FromEngine, ToEngine } from '../../src/engine/messages.ts';
 
 const messages: FromEngine[] = [
   { type: 'progress', fraction: 0.5 },
@@ -53,6 +56,49 @@ test('each message is delivered with its last byte', () => {
   assert.equal([...frames.decode(frame.subarray(-1))], [{ type: 'progress', fraction: 1 }]);
 });
 
+function stats(): NativeStats {
+  const steps = { count: 1, rows: 1, prompt_tokens: 1, cached_tokens: 1, generated_tokens: 1, drafted_tokens: 1 };
+  const times = { accepted_tokens: 1, preemptions: 1, evicted_cells: 1, predicted_ms: 1, spent_ms: 1, threads: 1 };
+  return {
+    active: 1,
+    waiting: 1,
+    kv_cells_used: 1,
+    kv_cells_cached: 1,
+    kv_cells_total: 1,
+    kv_tokens_swapped: 1,
+    steps: { ...steps, ...times },
+    last_step: { rows: 1, prompt_rows: 1, predicted_ms: 1, spent_ms: 1 },
+    tokens_per_second: 1,
+    step_age_ms: 1,
+  };
+}
+
+function memory(): NativeDeviceMemory {
+  const bytes = { weights_bytes: 1, mapped_bytes: 1, cache_bytes: 1, compute_bytes: 1, free_bytes: 1, total_bytes: 1 };
+  return { name: 'CPU', is_host: true, ...bytes };
+}
+
+function info(): EngineInfo {
+  const sizes = { parameters: 1, size_bytes: 1, trained_context_length: 1, context_length: 1, vocabulary: 1 };
+  const kinds = { has_chat_template: true, calls_tools: true, thinks: true, makes_embeddings: false, ranks: false };
+  return {
+    description: 'x',
+    architecture: 'x',
+    quantization: 'x',
+    ...sizes,
+    embedding_length: 1,
+    layers: 1,
+    threads: 1,
+    ...kinds,
+    draft_refusal: 'x',
+    sees: true,
+    hears: true,
+    projector_refusal: 'x',
+    adapters: [{ id: 'x', error: 'x' }],
+    device: 'CPU',
+  };
+}
+
 /** One message of each type, with all optional fields. */
 const whole: readonly FromEngine[] = [
   ...messages,
@@ -76,7 +122,56 @@ const whole: readonly FromEngine[] = [
     type: 'devices',
     devices: [{ name: 'a', description: 'b', backend: 'c', type: 'gpu', memory_total_bytes: 1, memory_free_bytes: 1 }],
   },
-  { type: 'failed', error: { code: 'MODEL_INVALID', message: 'm' } },
+  {
+    type: 'step',
+    outputs: [
+      {
+        id: 1,
+        text: '',
+        reasoning: 'x',
+        tool_calls: [{ index: 0, id: 'x', name: 'x', arguments: 'x' }],
+        tokens: [-1],
+        finish: {
+          reason: 'stop',
+          usage: { input_tokens: 1, output_tokens: 1, cached_tokens: 0 },
+          timings: { started_ms: null, first_token_ms: null, finished_ms: 1 },
+          stop_string: 'x',
+          repetition: { period_tokens: 1, repeated_tokens: 9, stopped: true },
+        },
+      },
+    ],
+  },
+  { type: 'tokens', id: 1, tokens: [-1], pieces: ['x'], prompt: 'x' },
+  { type: 'wants_cells', least: 1, wanted: 2 },
+  { type: 'stats', stats: stats(), submits: { done: 1, oldest: 1 }, rssBytes: 1, privateBytes: 1, cpuMs: 1 },
+  {
+    type: 'estimated',
+    estimates: {
+      trained_context_length: 1,
+      layers: 1,
+      has_experts: false,
+      makes_embeddings: false,
+      process_bytes: 1,
+      state_fixed_bytes: 1,
+      state_token_bytes: 1,
+      estimates: [{ context_length: 1, devices: [memory()] }],
+    },
+  },
+  { type: 'not_estimated', error: { code: 'MODEL_INVALID', message: 'm', hint: 'h', retry_after_seconds: 1 } },
+  { type: 'loaded', info: info() },
+  {
+    type: 'failed',
+    error: {
+      code: 'CONTEXT_OVERFLOW',
+      message: 'm',
+      overflow: { prompt_tokens: 1, is_minimum: true, context_length: 1 },
+    },
+  },
+  {
+    type: 'sandbox_tried',
+    report: { noNewPrivileges: 0, capabilities: 0, landlock: 0, landlockVersion: 0, seccomp: 0 },
+    attempts: [{ what: 'x', error: 'EPERM' }],
+  },
   { type: 'tensor', name: 'a' },
   { type: 'quantized', bytes: 1 },
   {
@@ -118,6 +213,66 @@ test('a field of the wrong type, or an impossible figure, is a damaged frame', (
     }
   }
   assert.ok(cases > 150, String(cases));
+});
+
+test('one message of each type is checked', () => {
+  assert.equal(new Set(whole.map(({ type }) => type)), FROM_ENGINE);
+});
+
+/** Yields copies of `value`, each with one list made longer than `most`, by repeating its first element. */
+function* lengthened(value: unknown, most: number): Generator<{ readonly at: string; readonly value: unknown }> {
+  if (typeof value !== 'object' || value === null || value instanceof Float32Array) return;
+  if (Array.isArray(value) && value.length > 0) {
+    yield { at: '', value: Array.from({ length: most + 1 }, () => value[0] as unknown) };
+  }
+  for (const [name, inner] of Object.entries(value)) {
+    for (const other of lengthened(inner, most)) {
+      const changed = Array.isArray(value)
+        ? value.map((each, index) => (String(index) === name ? other.value : each))
+        : { ...value, [name]: other.value };
+      yield { at: `${name}.${other.at}`, value: changed };
+    }
+  }
+}
+
+test('every list of every frame has a maximum', () => {
+  let lists = 0;
+  for (const message of whole) {
+    for (const { at, value } of lengthened(message, LIMITS.renderedBytes)) {
+      lists += 1;
+      // As the decoder does with what it has parsed: JSON of that length takes seconds.
+      assert.is(isFromEngine(value as FromEngine), false, `${message.type}.${at}`);
+    }
+  }
+  assert.ok(lists > 12, String(lists));
+});
+
+test('a frame whose values cost far more than its bytes is refused before it is parsed', () => {
+  const bytes = 16 * 1024 * 1024;
+  for (const body of [
+    '['.repeat(bytes / 2) + ']'.repeat(bytes / 2),
+    `{"type":"step","outputs":[${'{},'.repeat(bytes / 3)}{}]}`,
+    `{"type":"log","level":"warn","text":"","x":[${'[],'.repeat(bytes / 3)}[]]}`,
+    `{"type":"log","level":"warn","text":""${',"x":0'.repeat(bytes / 6)}}`,
+    `{"type":"log","level":"warn","text":"","x":[${'0,'.repeat(bytes)}0]}`,
+  ]) {
+    const used = process.cpuUsage();
+    assert.throws(
+      () => decodeAll([framed(body)]),
+      (error: Error) => error instanceof FrameError && /too many values/.test(error.message),
+      body.slice(0, 40),
+    );
+    const { user, system } = process.cpuUsage(used);
+    assert.ok(user + system < 2_000_000, body.slice(0, 40));
+  }
+});
+
+test('the tokens of the longest text are taken, with their pieces', () => {
+  const tokens = Array.from({ length: LIMITS.tokenizeBytes }, (_, at) => at % 200_000);
+  const message: FromEngine = { type: 'tokens', id: 1, tokens, pieces: tokens.map(() => 'x') };
+  const [decoded] = decodeAll([encodeFrame(message)]);
+  assert.ok(decoded?.type === 'tokens');
+  assert.is(decoded.pieces?.length, tokens.length);
 });
 
 test('vectors follow the JSON in their memory layout', () => {

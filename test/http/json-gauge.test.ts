@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { JsonGauge } from '../../src/daemon/http/json-gauge.ts';
+import { JsonGauge } from '../../src/files/json-gauge.ts';
 
 function measure(json: string, cuts: readonly number[] = []): number {
   const bytes = Buffer.from(json);

@@ -1,4 +1,4 @@
-/** Turns stdout and stderr of an engine process into log lines, bounded in length and rate. */
+/** Bounds the rate of what an engine process writes: its frames, and the lines of stdout and stderr, also in length. */
 import type { Readable } from 'node:stream';
 
 const LINE_CHARACTERS = 2048;
@@ -31,6 +31,26 @@ export function rateLimit<Args extends readonly unknown[]>(
       if (calls++ < perSecond) act(...args);
       else dropped++;
     },
+  };
+}
+
+/** Part of a second in which a whole second's worth may arrive at once. */
+const BURST = 0.25;
+
+/**
+ * Returns a function that counts what was read from `stream`. While more than `perSecond` come, the stream is paused, so
+ * that its writer waits.
+ */
+export function pace(stream: Readable, perSecond: number): (count: number) => void {
+  let [owed, since] = [0, performance.now()];
+  return (count) => {
+    const now = performance.now();
+    owed = Math.max(0, owed - ((now - since) / 1000) * perSecond) + count;
+    since = now;
+    const surplus = owed - BURST * perSecond;
+    if (surplus <= 0) return;
+    stream.pause();
+    setTimeout(() => stream.resume(), Math.ceil((surplus / perSecond) * 1000));
   };
 }
 

@@ -18,7 +18,7 @@ import type { Logger } from '../../log/log.ts';
 import { SvcError, type ErrorCode } from '../../protocol/errors.ts';
 import type { TokensEvent } from '../../protocol/tokenize.ts';
 import { abortable } from '../abortable.ts';
-import { rateLimit, readLines } from './child-output.ts';
+import { pace, rateLimit, readLines } from './child-output.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import type { Estimate } from './fit.ts';
 import { StallWatch } from './stall-watch.ts';
@@ -28,6 +28,10 @@ const PIPE_BYTES = 64 * 1024 * 1024;
 const CLOSE_TIMEOUT_MS = 5_000;
 /** libllama logs some hundred lines per load. */
 const LOG_FRAMES_PER_SECOND = 500;
+/** Four for each of ten thousand answers. A flood of them takes a tenth of a core. */
+const FRAMES_PER_SECOND = 40_000;
+/** A frame of so many bytes counts as two, and so on. */
+const FRAME_BYTES = 2048;
 
 export interface EngineChildOptions {
   /** For messages, the log and the process title. */
@@ -102,6 +106,8 @@ export class EngineChild {
     },
   );
   #isPlanned = false;
+  /** Number of adapters of the load; undefined: it has not been asked for. */
+  #adapters: number | undefined;
   #isGrowing = false;
   #estimating: Deferred<NativeMemoryEstimates> | undefined;
 
@@ -213,6 +219,7 @@ export class EngineChild {
       const options = await plan((...asked) => this.#estimate(...asked), signal);
       signal.throwIfAborted();
       this.#isPlanned = true;
+      this.#adapters = options.adapters?.length ?? 0;
       this.send({ type: 'load', model, path, options, shaderFolder, parentPid: process.pid });
     } catch (error) {
       // If the process exited by itself, its exit is the reason.
@@ -237,11 +244,17 @@ export class EngineChild {
   #read({ pid, pipe, stdout, stderr }: SpawnedEngine): void {
     const { model, log } = this.#options;
     const frames = new FrameDecoder<FromEngine>(FROM_ENGINE);
+    const count = pace(pipe, FRAMES_PER_SECOND);
     pipe.on('error', () => undefined); // the exit says why
     pipe.on('data', (chunk: Buffer) => {
       this.#watch?.heard();
+      let received = chunk.length / FRAME_BYTES;
       try {
-        for (const message of frames.decode(chunk)) this.#receive(message);
+        for (const message of frames.decode(chunk)) {
+          received += 1;
+          this.#receive(message);
+        }
+        count(received);
       } catch (error) {
         pipe.removeAllListeners('data').resume();
         log.error({ model, pid, err: error }, 'damaged frame');
@@ -269,11 +282,7 @@ export class EngineChild {
         this.#options.onProgress(message.fraction);
         break;
       case 'loaded':
-        if (this.#verdict !== undefined) break;
-        this.#loaded = true;
-        this.#watch?.loaded();
-        this.#logRefusals(message.info);
-        this.#options.onLoaded(message.info);
+        this.#onLoaded(message.info);
         break;
       case 'failed':
         this.kill(SvcError.fromRecord(message.error));
@@ -308,6 +317,18 @@ export class EngineChild {
       case 'quantized':
         break;
     }
+  }
+
+  #onLoaded(info: EngineInfo): void {
+    if (this.#verdict !== undefined) return;
+    if (this.#loaded || this.#adapters === undefined || info.adapters.length > this.#adapters) {
+      this.offend('reported a load that nobody asked for');
+      return;
+    }
+    this.#loaded = true;
+    this.#watch?.loaded();
+    this.#logRefusals(info);
+    this.#options.onLoaded(info);
   }
 
   /** Logs which files of the load are not used. */

@@ -7,11 +7,19 @@
  * it. A failure discards buffered text, because text that was not sent must not prevent a retry. Vectors and scores are
  * bounded by their request and pause nothing.
  *
- * An engine that ignores a pause or sends more vectors or scores than requested is killed: it no longer runs the code
- * that we loaded into it.
+ * An engine that ignores a pause, or sends more than was requested, is killed: it no longer runs the code that we loaded
+ * into it. Everything of an answer that is kept counts in characters: a text by its length, and events, tokens and log
+ * probabilities by a constant each. One bound is for what waits for the consumer. The other is for the whole answer,
+ * which a consumer may collect; it follows from the number of tokens that the request and the context allow.
  */
 import { randomInt } from 'node:crypto';
-import type { EngineFinish, EngineOutput, NativeToolCallPart } from '../../engine/addon.ts';
+import type {
+  EngineFinish,
+  EngineOutput,
+  EngineRequest,
+  NativeLogprob,
+  NativeToolCallPart,
+} from '../../engine/addon.ts';
 import type { ToEngine } from '../../engine/messages.ts';
 import type { VectorsEvent } from '../../protocol/embed.ts';
 import { SvcError, type ErrorRecord } from '../../protocol/errors.ts';
@@ -24,17 +32,24 @@ import type {
   ToolCallEvent,
 } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
+import { LIMITS } from '../../protocol/limits.ts';
 import type { ScoresEvent } from '../../protocol/rerank.ts';
 import type { TokensEvent } from '../../protocol/tokenize.ts';
 import { toFinishEvent, toLogprobs } from './request.ts';
 
-/** About a thousand tokens: enough for any consumer that keeps up. */
+/** About a thousand tokens, or forty with twenty alternatives each: enough for any consumer that keeps up. */
 const PAUSE_CHARACTERS = 4 * 1024;
-/** Each may have twenty alternatives. */
-const PAUSE_LOGPROBS = 256;
+const PAUSE_LOGPROBS = 64 * 1024;
 /** Far more than an engine can have in flight when it is paused. */
 const MOST_CHARACTERS = 4 * 1024 * 1024;
-const MOST_LOGPROBS = 64 * 1024;
+/** Costs in characters. */
+const EVENT_COST = 64;
+const TOKEN_COST = 8;
+const LOGPROB_COST = 32;
+/** Of each byte of a token with a log probability, which is kept as a number. */
+const BYTE_COST = 8;
+/** Average length that no answer's tokens exceed, with their events; of log probabilities, that of each candidate. */
+const MOST_PER_TOKEN = 256;
 
 export interface AnswerOwner {
   send(message: ToEngine): void;
@@ -60,6 +75,8 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
   #inputTokens: number | undefined;
   /** `at`: performance.now() when it arrived. */
   #end: { readonly finish: EngineFinish; readonly at: number } | { readonly error: SvcError } | undefined;
+  /** The engine is being killed for what it sent: nothing more is kept. */
+  #isOffended = false;
   #wake: () => void = () => undefined;
 
   constructor(id: number, owner: AnswerOwner) {
@@ -76,7 +93,9 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
 
   push(output: EngineOutput): void {
     if (output.error !== undefined) this.fail(SvcError.fromRecord(output.error as ErrorRecord));
-    if (this.#end !== undefined || !this.add(output)) return;
+    if (this.#end !== undefined || this.#isOffended) return;
+    const offence = this.add(output);
+    if (offence !== undefined) return this.#offend(offence);
     if (output.finish !== undefined) this.#end = { finish: output.finish, at: performance.now() };
     this.accept();
   }
@@ -84,13 +103,19 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
   /** Vectors of the next inputs, concatenated; or scores. */
   pushVectors(numbers: Float32Array): void {
     if (this.addVectors?.(numbers) === true) this.accept();
-    else this.owner.offend('sent vectors that were not requested');
+    else this.#offend('sent vectors that were not requested');
   }
 
   /** All tokens of the input. */
   pushTokens(tokens: Omit<TokensEvent, 'type'>): void {
     if (this.addTokens?.(tokens) === true) this.accept();
-    else this.owner.offend('sent tokens that were not requested');
+    else this.#offend('sent tokens that were not requested');
+  }
+
+  #offend(what: string): void {
+    if (this.#isOffended) return;
+    this.#isOffended = true;
+    this.owner.offend(what);
   }
 
   fail(error: SvcError): void {
@@ -132,8 +157,8 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
     }
   }
 
-  /** Buffers the content of an output. Returns false if the engine has offended. */
-  protected abstract add(output: EngineOutput): boolean;
+  /** Buffers the content of an output. Returns how the engine has offended, if it has. */
+  protected abstract add(output: EngineOutput): string | undefined;
   /** Buffers vectors. Returns false if these were not requested. Absent: the answer has none. */
   protected addVectors?(numbers: Float32Array): boolean;
   /** Buffers tokens. Returns false if these were not requested. Absent: the answer has none. */
@@ -153,51 +178,94 @@ export type AnswerEvent = TextEvent | ReasoningEvent | ToolCallEvent;
 /** Events between `start` and `finish`, of requests of any kind. */
 export type ContentEvent = AnswerEvent | VectorsEvent | ScoresEvent | TokensEvent;
 
+/** An event to which the next output may add. */
+type WaitingEvent =
+  | { readonly type: 'text' | 'reasoning'; text: string; readonly logprobs: TokenLogprobs[] }
+  | (Omit<ToolCallEvent, 'arguments'> & { arguments: string });
+
+function toEvent(event: WaitingEvent): AnswerEvent {
+  if (event.type === 'tool_call') return event;
+  const { type, text, logprobs } = event;
+  return { type, text, ...(logprobs.length === 0 ? {} : { logprobs }) };
+}
+
+/** What bounds an answer. */
+export interface AnswerBounds {
+  readonly request: Pick<EngineRequest, 'max_tokens' | 'logprobs' | 'continuation'>;
+  /** Longest context of the engine, in tokens. */
+  readonly contextLength: number;
+}
+
+/** Upper bound of the cost of a whole answer. */
+function mostOf({ request, contextLength }: AnswerBounds): number {
+  const tokens = Math.min(request.max_tokens ?? contextLength, contextLength, LIMITS.maxTokens);
+  const candidates = request.logprobs === undefined ? 0 : 1 + request.logprobs;
+  return MOST_CHARACTERS + tokens * MOST_PER_TOKEN * (1 + candidates);
+}
+
+const costOf = ({ bytes }: NativeLogprob): number => LOGPROB_COST + BYTE_COST * bytes.length;
+
 export class Generation extends EngineAnswer<AnswerEvent> {
-  readonly #events: AnswerEvent[] = [];
+  readonly #isListed: boolean;
+  readonly #hasLogprobs: boolean;
+  readonly #events: WaitingEvent[] = [];
   /** Tokens that no event has listed yet. */
   #tokens: number[] = [];
+  /** Costs of what waits. */
   #characters = 0;
   #logprobs = 0;
+  /** Cost that the answer may still have. */
+  #left: number;
   #calls = 0;
   #paused = false;
 
-  protected override add(output: EngineOutput): boolean {
+  constructor(id: number, owner: AnswerOwner, bounds: AnswerBounds) {
+    super(id, owner);
+    this.#isListed = bounds.request.continuation !== undefined;
+    this.#hasLogprobs = bounds.request.logprobs !== undefined;
+    this.#left = mostOf(bounds);
+  }
+
+  protected override add(output: EngineOutput): string | undefined {
     const { text, reasoning = '', tool_calls = [], logprobs = [], tokens = [], finish } = output;
-    this.#tokens.push(...tokens);
+    if (tokens.length > 0 && !this.#isListed) return 'sent tokens that were not requested';
+    if (logprobs.length > 0 && !this.#hasLogprobs) return 'sent log probabilities that were not requested';
+    const before = this.#characters + this.#logprobs;
+    this.#listTokens(tokens);
     this.#append('reasoning', reasoning, []);
-    this.#append('text', text, toLogprobs(logprobs));
-    if (!tool_calls.every((part) => this.#addCall(part))) {
-      this.owner.offend('sent a part of a tool call that it had not begun');
-      return false;
-    }
-    if (this.#characters > MOST_CHARACTERS || this.#logprobs > MOST_LOGPROBS) {
-      this.owner.offend('continued an answer that it had to pause');
-      return false;
-    }
+    this.#append('text', text, logprobs);
+    if (!tool_calls.every((part) => this.#addCall(part))) return 'sent a part of a tool call that it had not begun';
+    const waiting = this.#characters + this.#logprobs;
+    this.#left -= waiting - before;
+    if (waiting > MOST_CHARACTERS) return 'continued an answer that it was told to pause';
+    if (this.#left < 0) return 'sent more than the answer can have';
     const isFull = this.#characters > PAUSE_CHARACTERS || this.#logprobs > PAUSE_LOGPROBS;
-    if (finish === undefined && !this.#paused && isFull) {
+    // Only an event resumes it.
+    if (finish === undefined && !this.#paused && isFull && this.#events.length > 0) {
       this.#paused = true;
       this.owner.send({ type: 'pause', id: this.id });
     }
-    return true;
+    return undefined;
   }
 
-  #append(type: 'text' | 'reasoning', text: string, logprobs: readonly TokenLogprobs[]): void {
+  #listTokens(tokens: readonly number[]): void {
+    this.#characters += tokens.length * TOKEN_COST;
+    for (const token of tokens) this.#tokens.push(token);
+  }
+
+  #append(type: 'text' | 'reasoning', text: string, logprobs: NonNullable<EngineOutput['logprobs']>): void {
     if (text === '' && logprobs.length === 0) return;
     this.#characters += text.length;
-    this.#logprobs += logprobs.length;
+    for (const { top, ...chosen } of logprobs) {
+      this.#logprobs += top.reduce((sum, each) => sum + costOf(each), costOf(chosen));
+    }
     const last = this.#events.at(-1);
-    if (last?.type !== type) {
-      this.#events.push({ type, text, ...(logprobs.length === 0 ? {} : { logprobs }) });
+    if (last?.type === type) {
+      last.text += text;
+      last.logprobs.push(...toLogprobs(logprobs));
       return;
     }
-    const all = [...(last.type === 'text' ? (last.logprobs ?? []) : []), ...logprobs];
-    this.#events[this.#events.length - 1] = {
-      type,
-      text: last.text + text,
-      ...(all.length === 0 ? {} : { logprobs: all }),
-    };
+    this.#push({ type, text, logprobs: toLogprobs(logprobs) });
   }
 
   /** Returns false if the part belongs to no call. */
@@ -205,22 +273,27 @@ export class Generation extends EngineAnswer<AnswerEvent> {
     const isFirst = index === this.#calls;
     if (isFirst !== (name !== '') || index > this.#calls) return false;
     if (isFirst) this.#calls += 1;
-    this.#characters += text.length + name.length;
+    this.#characters += text.length + name.length + (isFirst ? id.length : 0);
     const last = this.#events.at(-1);
     if (last?.type === 'tool_call' && last.index === index) {
-      this.#events[this.#events.length - 1] = { ...last, arguments: last.arguments + text };
+      last.arguments += text;
     } else {
       const begin = isFirst ? { id: id === '' ? newCallId() : id, name } : {};
-      this.#events.push({ type: 'tool_call', index, ...begin, arguments: text });
+      this.#push({ type: 'tool_call', index, ...begin, arguments: text });
     }
     return true;
+  }
+
+  #push(event: WaitingEvent): void {
+    this.#characters += EVENT_COST;
+    this.#events.push(event);
   }
 
   protected override take(): AnswerEvent | undefined {
     const event = this.#events.shift();
     if (event === undefined) return undefined;
     const tokens = this.#tokens.splice(0);
-    const listed = tokens.length === 0 ? event : { ...event, tokens };
+    const listed = { ...toEvent(event), ...(tokens.length === 0 ? {} : { tokens }) };
     if (this.#events.length > 0) return listed;
     this.#characters = 0;
     this.#logprobs = 0;
@@ -245,8 +318,8 @@ export class Embedding extends EngineAnswer<VectorsEvent> {
     this.#numbersLeft = inputs * length;
   }
 
-  protected override add(): boolean {
-    return true;
+  protected override add(): undefined {
+    return undefined;
   }
 
   protected override addVectors(numbers: Float32Array): boolean {
@@ -274,8 +347,8 @@ export class Ranking extends EngineAnswer<ScoresEvent> {
     this.#scoresLeft = documents;
   }
 
-  protected override add(): boolean {
-    return true;
+  protected override add(): undefined {
+    return undefined;
   }
 
   /** The engine sends scores as vectors of one number. */

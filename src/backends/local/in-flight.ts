@@ -34,9 +34,10 @@ export class InFlight implements AnswerOwner, OutputReader {
   }
 
   /** Throws BUSY; so do the next ones. */
-  generate({ child }: LoadedEngine, request: Omit<EngineRequest, 'id'>): Generation {
+  generate({ child, info }: LoadedEngine, request: Omit<EngineRequest, 'id'>): Generation {
     const id = ++this.#lastId;
-    return this.#ask(child, { type: 'generate', request: { ...request, id } }, new Generation(id, this));
+    const answer = new Generation(id, this, { request, contextLength: info.context_length });
+    return this.#ask(child, { type: 'generate', request: { ...request, id } }, answer);
   }
 
   embed({ child, info }: LoadedEngine, { input, truncate }: EmbedRequest): Embedding {
@@ -53,7 +54,7 @@ export class InFlight implements AnswerOwner, OutputReader {
 
   tokenize({ child }: LoadedEngine, request: WithoutId<EngineTokenizeRequest>): Tokenizing {
     const id = ++this.#lastId;
-    return this.#ask(child, { type: 'tokenize', request: { ...request, id } }, new Tokenizing(id, this));
+    return this.#ask(child, { type: 'tokenize', request: { ...request, id } }, new Tokenizing(id, this, request));
   }
 
   detokenize({ child }: LoadedEngine, { tokens, special }: DetokenizeRequest): Detokenizing {

@@ -1,19 +1,28 @@
 /** One request to tokenize or to detokenize on the daemon's side. */
-import type { EngineOutput } from '../../engine/addon.ts';
+import type { EngineOutput, EngineTokenizeRequest, WithoutId } from '../../engine/addon.ts';
 import type { TextEvent } from '../../protocol/generate.ts';
 import type { TokensEvent } from '../../protocol/tokenize.ts';
-import { EngineAnswer } from './generation.ts';
+import { EngineAnswer, type AnswerOwner } from './generation.ts';
 
 export class Tokenizing extends EngineAnswer<TokensEvent> {
+  readonly #hasPieces: boolean;
+  readonly #hasPrompt: boolean;
   /** undefined: not received; null: taken. */
   #tokens: TokensEvent | null | undefined;
 
-  protected override add(): boolean {
-    return true;
+  constructor(id: number, owner: AnswerOwner, request: WithoutId<EngineTokenizeRequest>) {
+    super(id, owner);
+    this.#hasPieces = 'text' in request && request.pieces === true;
+    this.#hasPrompt = !('text' in request);
+  }
+
+  protected override add(): undefined {
+    return undefined;
   }
 
   protected override addTokens({ tokens, pieces, prompt }: Omit<TokensEvent, 'type'>): boolean {
-    if (this.#tokens !== undefined || (pieces !== undefined && pieces.length !== tokens.length)) return false;
+    if (this.#tokens !== undefined || (prompt !== undefined) !== this.#hasPrompt) return false;
+    if (pieces?.length !== (this.#hasPieces ? tokens.length : undefined)) return false;
     this.#tokens = {
       type: 'tokens',
       tokens,
@@ -35,9 +44,10 @@ export class Detokenizing extends EngineAnswer<TextEvent> {
   #text: string | null | undefined;
 
   /** The engine sends the text and the end in one output. */
-  protected override add({ text }: EngineOutput): boolean {
+  protected override add({ text }: EngineOutput): string | undefined {
+    if (this.#text !== undefined) return 'sent a text twice';
     this.#text = text;
-    return true;
+    return undefined;
   }
 
   protected override take(): TextEvent | undefined {

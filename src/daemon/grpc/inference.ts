@@ -16,7 +16,7 @@ import {
 import { parseRerankRequest, type RerankRequest } from '../../protocol/rerank.ts';
 import { invalid, parse } from '../../protocol/validate.ts';
 import { parsedJson } from '../../protocol/foreign-text.ts';
-import { JsonGauge } from '../http/json-gauge.ts';
+import { JsonGauge } from '../../files/json-gauge.ts';
 import type { Services } from '../services.ts';
 import type { EmbedAnswer } from './embed-response.ts';
 import type { Call, Calls, StreamHandler, UnaryHandler } from './calls.ts';

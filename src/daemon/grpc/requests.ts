@@ -8,7 +8,7 @@ import type { Definitions } from '../../grpc/definitions.ts';
 import { WireGauge } from '../../grpc/wire-gauge.ts';
 import { LIMITS } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
-import { MAX_VALUES } from '../http/json-gauge.ts';
+import { MAX_VALUES } from '../../files/json-gauge.ts';
 
 /** Upper bound of the memory of one decoded value; 257 bytes were measured for an empty message in `messages`. */
 export const VALUE_BYTES = 320;

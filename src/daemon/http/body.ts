@@ -6,7 +6,7 @@ import { isUtf8 } from 'node:buffer';
 import { SvcError } from '../../protocol/errors.ts';
 import { LIMITS } from '../../protocol/generate.ts';
 import type { Exchange } from './exchange.ts';
-import { JsonGauge } from './json-gauge.ts';
+import { JsonGauge } from '../../files/json-gauge.ts';
 
 /** Limit of chunks. A body of full size over a slow link has thirty thousand; each costs some microseconds. */
 export const MAX_PIECES = 65_536;

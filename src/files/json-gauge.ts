@@ -4,7 +4,7 @@
  * parser rejects it.
  */
 
-import { SvcError } from '../../protocol/errors.ts';
+import { SvcError } from '../protocol/errors.ts';
 
 /** Limit of nested brackets and braces. */
 export const MAX_DEPTH = 64;
@@ -16,6 +16,7 @@ export const MAX_VALUES = 100_000;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
+const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 /** `[` and `{`, and `]` and `}`, differ in this bit only. */
 const CURLY = 0x20;
@@ -25,6 +26,7 @@ const CLOSE = 0x7d;
 export class JsonGauge {
   #depth = 0;
   #values = 1;
+  #structures = 0;
   #textBytes = 0;
   #inString = false;
   /** In a string: the next byte is escaped. */
@@ -33,6 +35,11 @@ export class JsonGauge {
   /** Upper bound of the values so far: an empty list counts as a list with one element. */
   get values(): number {
     return this.#values;
+  }
+
+  /** Lists, objects and keys so far: they cost the parser far more than other values of the same length. */
+  get structures(): number {
+    return this.#structures;
   }
 
   /** Bytes of strings, including keys: most of the memory of the parsed value. */
@@ -64,8 +71,10 @@ export class JsonGauge {
       at += 1;
       if (byte === QUOTE) this.#inString = true;
       else if (byte === COMMA) this.#values += 1;
+      else if (byte === COLON) this.#structures += 1;
       else if ((byte | CURLY) === OPEN) {
         this.#values += 1;
+        this.#structures += 1;
         deepest = Math.max(deepest, (this.#depth += 1));
       } else if ((byte | CURLY) === CLOSE) this.#depth -= 1;
     }
