@@ -1,7 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { networkInterfaces } from 'node:os';
-import { ask, dial, readAll } from './ask.ts';
+import { PUBLIC } from '../../src/daemon/http/routes.ts';
+import { ask, dial, open, readAll } from './ask.ts';
 import { startScripted, type ScriptedListener } from './scripted.ts';
 
 let listener: ScriptedListener;
@@ -121,6 +122,49 @@ test('a page of another origin cannot post; pages of this server and of allowed 
   assert.is(await post('http://evil.example', `0.0.0.0:${port}`), 403);
   assert.is(await post('http://0.0.0.0:3000', `0.0.0.0:${port}`), 403);
   assert.is(listener.backend.requests.length, 4, 'what was refused never reached a backend');
+});
+
+test('a GET of scope admin that a page could have sent is refused, whatever the Host', async () => {
+  const port = String(listener.port);
+  const routes = PUBLIC.filter(({ method, scope }) => method === 'GET' && scope.startsWith('admin'));
+  assert.ok(routes.length >= 8, String(routes.length));
+  // A page's GET to these has a Sec-Fetch-Site; so without one it is a program's.
+  const told = ['localhost', `LOCALHOST:${port}`, `127.0.0.1:${port}`, '[::1]'];
+  const untold = [`0.0.0.0:${port}`, '0.0.0.0', `[::]:${port}`, 'svc.example', 'SVC.example:1'];
+  const statusOf = async (path: string, headers: Record<string, string>, method = 'GET'): Promise<number> => {
+    const response = await open(listener, path, { method, headers });
+    response.destroy();
+    return response.statusCode ?? 0;
+  };
+  for (const { path } of routes) {
+    for (const host of told) assert.is.not(await statusOf(path, { host }), 403, `${path} ${host}`);
+    for (const host of untold) {
+      for (const headers of [{}, { authorization: 'Basic eDp5' }, { accept: 'image/*', 'accept-language': 'en' }]) {
+        assert.is(await statusOf(path, { host, ...headers }), 403, `${path} ${host} ${JSON.stringify(headers)}`);
+      }
+      assert.is(await statusOf(path, { host }, 'HEAD'), 403, `HEAD ${path} ${host}`);
+      for (const headers of [{ 'x-api-key': 'any' }, { authorization: 'Bearer any' }, { 'sec-fetch-site': 'none' }]) {
+        assert.is.not(await statusOf(path, { host, ...headers }), 403, `${path} ${JSON.stringify(headers)}`);
+      }
+    }
+    for (const host of [...told, ...untold]) {
+      for (const headers of [
+        { 'sec-fetch-site': 'cross-site' },
+        { origin: 'http://evil.example' },
+        { origin: 'null' },
+      ]) {
+        assert.is(await statusOf(path, { host, ...headers }), 403, `${path} ${JSON.stringify(headers)}`);
+      }
+    }
+  }
+  const refused = await ask(listener, '/v1/runtime/doctor', { headers: { host: '0.0.0.0' } });
+  assert.match(refused.json().error.hint, /connect to 127\.0\.0\.1/);
+});
+
+test("the GETs of Ollama's clients are answered with the Host 0.0.0.0", async () => {
+  for (const path of ['/api/version', '/api/tags', '/api/ps', '/']) {
+    assert.is((await ask(listener, path, { headers: { host: `0.0.0.0:${String(listener.port)}` } })).status, 200, path);
+  }
 });
 
 test('reading needs no Origin, and no answer allows another origin to read it', async () => {

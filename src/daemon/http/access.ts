@@ -9,6 +9,9 @@
  *   form can do. A route that takes forms has the Origin alone, which browsers send with every form that they post. A
  *   route of Ollama's that changes nothing takes any type from clients that send neither an Origin nor a
  *   Sec-Fetch-Site: with a POST, browsers send the first to every server, and both to this machine.
+ * - Cross-site GETs that make the daemon work: a page's GET for a picture has no Origin, and a Sec-Fetch-Site only where
+ *   browsers trust the connection: by https, and to addresses of loopback and `localhost`. With any other Host, a route
+ *   of scope `admin` needs a header of a key, which such a GET cannot have; the key's value does not matter here.
  */
 import type { IncomingMessage } from 'node:http';
 import { SvcError } from '../../protocol/errors.ts';
@@ -18,11 +21,13 @@ import { SvcError } from '../../protocol/errors.ts';
  * addresses of loopback, `0.0.0.0` and `::` are no names that a page could have.
  */
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '::1', '0.0.0.0', '::'];
+/** Names to which browsers send Sec-Fetch-Site, also without TLS. */
+const TRUSTED = /^(?:(?:.*\.)?localhost|127(?:\.\d{1,3}){3}|::1)$/;
 
 export interface PageRules {
   /** The page is of an origin in `http.origins`. */
   readonly isListed: boolean;
-  /** Pages of other origins may not even GET: the work that it causes is theirs, though they cannot read the answer. */
+  /** Pages of other origins may not even GET, nor may requests that cannot be told from theirs: the work that it causes is theirs, though they cannot read the answer. */
   readonly isOwn?: boolean;
 }
 
@@ -55,6 +60,19 @@ export function checkOrigin(
       hint: "add the page's origin to http.origins in the configuration",
     });
   }
+  if (isOwn && mayBeForeign(req, host)) {
+    throw new SvcError('FORBIDDEN', `with the Host ${host} this request cannot be told from one of a web page`, {
+      hint: 'connect to 127.0.0.1 or localhost instead, or send the header x-api-key or authorization: Bearer',
+    });
+  }
+}
+
+/** True if a browser could have sent the request for any page, without a word about it. */
+function mayBeForeign({ headers }: IncomingMessage, host: string): boolean {
+  if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) return false;
+  if (TRUSTED.test(hostName(host) ?? '')) return false;
+  // Browsers send a password of a URL or of the user's as Basic.
+  return headers['x-api-key'] === undefined && !/^Bearer /i.test(headers.authorization ?? '');
 }
 
 /** `host`: a Host header or an authority; `localAddress`: local address of the connection. */
