@@ -13,7 +13,6 @@ import type { Paths } from '../home/paths.ts';
 import { InstalledVersion } from '../config/installed-version.ts';
 import { VERSION } from '../config/version.ts';
 import type { Logger } from '../log/log.ts';
-import { modelDefaults } from '../models/gguf/model-defaults.ts';
 import { ERRORS, SvcError } from '../protocol/errors.ts';
 import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import { given } from '../protocol/given.ts';
@@ -308,7 +307,7 @@ export class Daemon implements Services {
   }
 
   defaultsOf(model: ModelRecord): Promise<ModelDefaults> {
-    return modelDefaults(model);
+    return this.shelf.defaultsOf(model);
   }
 
   providers(): readonly ProviderRecord[] {

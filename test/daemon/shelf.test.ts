@@ -1,14 +1,16 @@
 /** Describes models by their files, and copies them while the config cannot be written. */
-import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { existsSync, readFileSync } from 'node:fs';
+import { readFile, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Shelf } from '../../src/daemon/models/shelf.ts';
+import { VALUE_TYPE } from '../../src/models/gguf/ggml-types.ts';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { NamedModels } from '../../src/models/store/named-models.ts';
 import { ModelStore } from '../../src/models/store/store.ts';
 import type { ModelRecord } from '../../src/protocol/records.ts';
+import { arrayEntry, gguf, LLAMA, string, textEntry } from '../models/raw-gguf.ts';
 import { rejection } from '../support/errors.ts';
 import { makeHome, type Home } from '../support/home.ts';
 import { writeInfillModel } from '../support/infill-model.ts';
@@ -66,6 +68,46 @@ unless(noProcfs, test)('a model is copied whole or not at all', async () => {
     const settings = { system: 'Be brief.' };
     await rejection(async () => await shelf.copy({ ...tiny, settings }, 'third'), 'CANNOT_WRITE');
     assert.equal(await ids(), ['tiny', 'twin']);
+  } finally {
+    await home.remove();
+  }
+});
+
+/** Bytes that this process has read by system calls, cached or not. */
+function bytesRead(): number {
+  return Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
+}
+
+unless(noProcfs, test)('however many clients ask about a model, its files are read once', async () => {
+  const home = await makeHome();
+  try {
+    const { shelf, installed } = shelfIn(home);
+    const file = join(home.dir, 'large.gguf');
+    const vocabulary = Buffer.concat(Array.from({ length: 100_000 }, (_, at) => string(`token ${String(at)}`)));
+    const tokens = arrayEntry('tokenizer.ggml.tokens', VALUE_TYPE.string, 100_000, vocabulary);
+    const large = gguf({ entries: [LLAMA, textEntry('tokenizer.ggml.model', 'gpt2'), tokens] });
+    await writeFile(file, large);
+    const model = await installed.add(file, { name: 'large', projector: projectorPath('clip') });
+    // It differs from what was added: now each list of models is made from the file.
+    await utimes(file, 1, 1);
+    const header = vocabulary.length;
+    for (const [what, ask] of [
+      ['describe', () => shelf.describe(model)],
+      ['defaults', () => shelf.defaultsOf(model)],
+      ['list', () => installed.list()],
+      ['find', () => installed.find('large')],
+    ] as const) {
+      const before = bytesRead();
+      await Promise.all(Array.from({ length: 100 }, async () => await ask()));
+      for (let call = 0; call < 100; call += 1) await ask();
+      const reads = (bytesRead() - before) / header;
+      // The header is read in growing pieces, and the vocabulary once more; the rest is the registry.
+      assert.ok(reads < 10, `${what}: ${reads.toFixed(1)} times`);
+    }
+    await writeFile(file, large.subarray(0, header));
+    const before = bytesRead();
+    for (let call = 0; call < 100; call += 1) await installed.list();
+    assert.ok((bytesRead() - before) / header < 10, 'a damaged file');
   } finally {
     await home.remove();
   }

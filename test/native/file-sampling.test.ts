@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { VALUE_TYPE } from '../../src/models/gguf/ggml-types.ts';
+import { readGgufHeader } from '../../src/models/gguf/gguf.ts';
 import { recommendedSampling } from '../../src/models/gguf/recommended-sampling.ts';
 import type { Sampling } from '../../src/protocol/generate.ts';
 import { entry, textEntry, u32 } from '../models/raw-gguf.ts';
@@ -99,7 +100,7 @@ test('each key is the default of its field, and the request takes precedence', a
     const [without = '', withIt = ''] = expected.slice(index * 2);
     const path = join(folder, `${key}.gguf`);
     await writeFile(path, withKeys(plain, [{ key, value, type }]));
-    assert.equal(await recommendedSampling(path), { [name]: value });
+    assert.equal(recommendedSampling((await readGgufHeader(path)).metadata), { [name]: value });
     const preferred = { ...beside, [name]: DEFAULTS[name] };
     assert.equal(await texts(path, [{ ...beside }, preferred]), [withIt, without], key);
     assert.is.not(withIt, without, `${key} has no effect`);
@@ -111,7 +112,7 @@ test('values out of range, or of another type, are ignored', async ({ folder, pl
   const wrong = KEYS.map(({ key, type }) => ({ key, type, value: type === 'int32' ? 0x8000_0000 : -1 }));
   const path = join(folder, 'wrong.gguf');
   await writeFile(path, withKeys(plain, [...wrong, { key: 'sequence', value: 1, type: 'int32' }]));
-  assert.equal(await recommendedSampling(path), {});
+  assert.equal(recommendedSampling((await readGgufHeader(path)).metadata), {});
   assert.equal(await texts(path, [{}]), await texts(modelPath('tiny-llama'), [{}]));
 });
 

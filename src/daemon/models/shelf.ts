@@ -3,9 +3,7 @@ import { changeConfig } from '../../config/settings.ts';
 import { loadConfig } from '../../config/config.ts';
 import { modelNamesIn } from '../../config/model-settings.ts';
 import type { Paths } from '../../home/paths.ts';
-import { readGgufHeader } from '../../models/gguf/gguf.ts';
-import type { GgufEntry } from '../../models/gguf/gguf-values.ts';
-import { hasInfillTokens } from '../../models/gguf/infill-tokens.ts';
+import { FileFacts } from '../../models/gguf/file-facts.ts';
 import { toModelfile } from '../../models/modelfile/modelfile.ts';
 import { withParameters } from '../../models/modelfile/parameters.ts';
 import { copyModel } from '../../models/store/copy-model.ts';
@@ -16,11 +14,13 @@ import type { CatalogueModel } from '../../protocol/console.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import { isModelName, nameIn, type ModelSettings } from '../../protocol/model/settings.ts';
-import type { Metadata, ModelDescription } from '../../protocol/ollama/show.ts';
+import type { ModelDefaults } from '../../protocol/llama-server/props.ts';
+import type { ModelDescription } from '../../protocol/ollama/show.ts';
 import type { DeviceRecord, ModelRecord } from '../../protocol/records.ts';
 import type { ModelShelf } from '../services.ts';
 import { memoryForModel } from '../../models/pull/fits.ts';
 import { catalogueHere } from './catalogue-here.ts';
+import { readHeaderFacts, textOf, type HeaderFacts } from './header-facts.ts';
 
 export interface ShelfOptions {
   readonly paths: Pick<Paths, 'configFile' | 'cacheDir'>;
@@ -36,29 +36,39 @@ export interface ShelfOptions {
   reload(): void;
 }
 
-const TEMPLATE = 'tokenizer.chat_template';
+/** Real headers have a template of some ten thousand characters, and a licence. */
+const MOST_KEPT_CHARACTERS = 512 * 1024;
 
 export class Shelf implements ModelShelf {
   readonly #options: ShelfOptions;
+  readonly #headers = new FileFacts<HeaderFacts>({
+    read: async ([path = '']) => await readHeaderFacts(path),
+    keeps: (facts) => textOf(facts) <= MOST_KEPT_CHARACTERS,
+  });
 
   constructor(options: ShelfOptions) {
     this.#options = options;
   }
 
   async describe({ path, id, from = id, projector, settings = {} }: ModelRecord): Promise<ModelDescription> {
-    const { metadata } = await readGgufHeader(path);
-    const { [TEMPLATE]: template = null, ...others } = plain(metadata);
+    const { metadata, template, fillsGaps } = await this.#headers.of(path);
     const { system: _, ...parameters } = settings;
     return {
-      metadata: others,
-      template: typeof template === 'string' ? template : null,
-      projector: projector === undefined ? null : plain((await readGgufHeader(projector.path)).metadata),
-      fillsGaps: await hasInfillTokens(path, metadata),
+      metadata,
+      template,
+      projector: projector === undefined ? null : (await this.#headers.of(projector.path)).metadata,
+      fillsGaps,
       modelfile: toModelfile(from, settings),
       parameters: toModelfile(from, parameters)
         .split('\n')
         .flatMap((line) => /^PARAMETER (.*)$/.exec(line)?.[1] ?? []),
     };
+  }
+
+  /** What the file of a model and the config say about requests that leave it open. Throws as `describe`. */
+  async defaultsOf({ path, settings }: ModelRecord): Promise<ModelDefaults> {
+    const { template, sampling } = await this.#headers.of(path);
+    return { chat_template: template, sampling: { ...sampling, ...settings?.sampling } };
   }
 
   async copy({ id, from, builtin, settings }: ModelRecord, name: string): Promise<void> {
@@ -142,14 +152,4 @@ export class Shelf implements ModelShelf {
     ]);
     if (isChanged) reload();
   }
-}
-
-/** The values that JSON can have; null for lists. */
-function plain(metadata: ReadonlyMap<string, GgufEntry>): Metadata {
-  return Object.fromEntries(
-    Array.from(metadata, ([key, { value }]) => [
-      key,
-      typeof value === 'object' ? null : typeof value === 'bigint' ? Number(value) : value,
-    ]),
-  );
 }

@@ -3,7 +3,7 @@
  * them itself (native/engine/llama/llama_model.cc); here they are read to be shown.
  */
 import type { Sampling } from '../../protocol/generate.ts';
-import { readGgufHeader } from './gguf.ts';
+import type { GgufEntry } from './gguf-values.ts';
 
 /** Names in the file, with the bounds outside which the engine ignores a value. */
 const KEYS: Readonly<Record<string, readonly [name: keyof Sampling, least: number, most: number]>> = {
@@ -20,9 +20,8 @@ const KEYS: Readonly<Record<string, readonly [name: keyof Sampling, least: numbe
   penalty_repeat: ['repeat_penalty', 0.1, 10],
 };
 
-/** @throws SvcError as `inspectGguf` */
-export async function recommendedSampling(path: string): Promise<Partial<Sampling>> {
-  const { metadata } = await readGgufHeader(path);
+/** `metadata`: of a model's file. */
+export function recommendedSampling(metadata: ReadonlyMap<string, GgufEntry>): Partial<Sampling> {
   const found = Object.entries(KEYS).flatMap(([key, [name, least, most]]) => {
     const value = metadata.get(`general.sampling.${key}`)?.value;
     const isGood = typeof value === 'number' && value >= least && value <= most;

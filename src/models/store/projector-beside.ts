@@ -1,8 +1,8 @@
 /** Finds the projector of a model file that lies in a directory of the user, as hubs name them. */
-import type { Stats } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { ModelRecord } from '../../protocol/records.ts';
+import { FileFacts } from '../gguf/file-facts.ts';
 import { checkProjector } from '../gguf/gguf.ts';
 
 const MOST_FILES = 10_000;
@@ -27,26 +27,18 @@ export async function projectorBeside(modelPath: string): Promise<ModelRecord['p
   if (best === undefined || next?.of.length === best.of.length) return undefined;
   const path = join(folder, best.name);
   const found = await stat(path).catch(() => null);
-  if (found?.isFile() !== true || !(await isValid(path, found))) return undefined;
+  if (found?.isFile() !== true || !(await valid.of(path))) return undefined;
   return { path, digest: null, size_bytes: found.size };
 }
 
-/** By path, size and time, so that not every request reads the file. */
-const checked = new Map<string, boolean>();
-const MOST_CHECKED = 100;
-
-async function isValid(path: string, { size, mtimeMs }: Stats): Promise<boolean> {
-  const key = [path, size, mtimeMs].join(' ');
-  const known = checked.get(key);
-  if (known !== undefined) return known;
-  const valid = await checkProjector(path).then(
-    () => true,
-    () => false,
-  );
-  if (checked.size >= MOST_CHECKED) checked.clear();
-  checked.set(key, valid);
-  return valid;
-}
+/** Not every request reads the file. */
+const valid = new FileFacts<boolean>({
+  read: async ([path = '']) =>
+    await checkProjector(path).then(
+      () => true,
+      () => false,
+    ),
+});
 
 /** A file's name without its type of weights, and without what separates words. */
 function plain(name: string): string {

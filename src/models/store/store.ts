@@ -31,6 +31,7 @@ import {
 import { BUILTIN_ID } from './builtin-id.ts';
 import { builtinFailure } from './builtin.ts';
 import { copyWithDigest, digestOf, DigestsOnce, versionOf, type OnProgress } from './digest.ts';
+import { FileFacts } from '../gguf/file-facts.ts';
 import { checkProjector, inspectParts, modelFileError, type GgufSummary } from '../gguf/gguf.ts';
 import { checkFree, defaultIdOf, idOf, newId, placeFor, type NewModel } from './lookup.ts';
 import { checkModelId } from './model-id.ts';
@@ -71,7 +72,6 @@ interface Looked {
 }
 
 const FILE_PREFIX = 'file:';
-const MOST_INSPECTED = 64;
 
 /** Instances and processes may share a directory. Nothing is held open. */
 export class ModelStore {
@@ -84,9 +84,8 @@ export class ModelStore {
   readonly #tried: TriedCapabilities;
   readonly #reserved: () => readonly string[];
   /** Summaries of files that the registry does not describe, so that not every request reads a vocabulary. */
-  readonly #inspected = new Map<string, GgufSummary>();
-  /** Digest of the built-in model's file, and the version of the file that it belongs to. */
-  #builtinDigest: { readonly version: string; readonly digest: string } | undefined;
+  readonly #inspected = new FileFacts({ read: inspectParts });
+  readonly #builtinDigest = new FileFacts({ read: async ([path = '']) => await digestOf(path) });
 
   constructor({ dir, builtinPath, tried, reserved = () => [] }: ModelStoreOptions) {
     this.#reserved = reserved;
@@ -395,7 +394,9 @@ export class ModelStore {
       if (size === entry.size_bytes && found[0]?.mtimeMs === entry.modified_at_ms)
         return { record: await this.#withFindings(record) };
       const adapters = await this.adapters.of(entry, null, registry);
-      return { record: { ...record, ...factsOf(await this.#inspect(files)), ...given({ adapters }), digest: null } };
+      return {
+        record: { ...record, ...factsOf(await this.#inspected.of(...files)), ...given({ adapters }), digest: null },
+      };
     } catch (error) {
       return failed(record, `the model ${entry.id}`, error, mendingOf(entry));
     }
@@ -416,7 +417,7 @@ export class ModelStore {
     const files = await filesOfModel(path);
     const unknown = unknownFile(`${FILE_PREFIX}${path}`, 'file', files[0] ?? path);
     const projector = await projectorBeside(files[0] ?? path);
-    return { record: { ...unknown, ...factsOf(await this.#inspect(files)), ...given({ projector }) } };
+    return { record: { ...unknown, ...factsOf(await this.#inspected.of(...files)), ...given({ projector }) } };
   }
 
   async #lookAtBuiltin(registry: Registry): Promise<Looked> {
@@ -424,8 +425,8 @@ export class ModelStore {
     const isDefault = defaultIdOf(registry) === BUILTIN_ID;
     const record: ModelRecord = { ...unknownFile(BUILTIN_ID, 'builtin', path), default: isDefault, builtin: true };
     try {
-      const summary = await this.#inspect([path]);
-      const digest = await this.#digestOfBuiltin(summary);
+      const summary = await this.#inspected.of(path);
+      const digest = await this.#builtinDigest.of(path);
       return { record: await this.#withFindings({ ...record, ...factsOf(summary), digest }) };
     } catch (error) {
       return { record: { ...record, state: 'failed' }, failure: builtinFailure(error, path) };
@@ -436,26 +437,6 @@ export class ModelStore {
     const key = keyOfFindings(record);
     const found = key === undefined ? undefined : await this.#tried.of(key);
     return found === undefined ? record : { ...record, ...triedFields(record.capabilities, found) };
-  }
-
-  async #inspect(files: readonly string[]): Promise<GgufSummary> {
-    const [path = ''] = files;
-    const known = this.#inspected.get(path);
-    const now = known === undefined ? [] : await Promise.all(files.map((file) => stat(file).catch(() => undefined)));
-    const sizeBytes = now.reduce((sum, each) => sum + (each?.size ?? 0), 0);
-    if (known !== undefined && sizeBytes === known.size_bytes && now[0]?.mtimeMs === known.modified_at_ms) return known;
-    const summary = await inspectParts(files);
-    if (this.#inspected.size >= MOST_INSPECTED) this.#inspected.clear();
-    this.#inspected.set(path, summary);
-    return summary;
-  }
-
-  async #digestOfBuiltin(summary: GgufSummary): Promise<string> {
-    const version = versionOf(summary);
-    if (this.#builtinDigest?.version !== version) {
-      this.#builtinDigest = { version, digest: await digestOf(this.#builtinPath) };
-    }
-    return this.#builtinDigest.digest;
   }
 }
 /** Adds what is wrong with a model's files to its record. */

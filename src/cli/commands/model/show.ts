@@ -1,3 +1,4 @@
+import { readGgufHeader } from '../../../models/gguf/gguf.ts';
 import { recommendedSampling } from '../../../models/gguf/recommended-sampling.ts';
 import { toModelfile } from '../../../models/modelfile/modelfile.ts';
 import { SvcError } from '../../../protocol/errors.ts';
@@ -36,7 +37,10 @@ export const run: Run<typeof spec> = async ({ modelfile, json }, { model }) => {
   } catch (error) {
     say(`the memory of ${record.id} cannot be estimated: ${SvcError.from(error).message}`);
   }
-  const file_sampling = await recommendedSampling(record.path).catch(() => ({}));
+  const file_sampling = await readGgufHeader(record.path).then(
+    ({ metadata }) => recommendedSampling(metadata),
+    () => ({}),
+  );
   const text = [
     describe(record, file_sampling),
     ...(memory === null ? [] : ['', 'Estimated memory:', memoryTable(memory)]),
