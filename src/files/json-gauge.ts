@@ -13,6 +13,12 @@ export const MAX_DEPTH = 64;
  * would block the daemon's event loop for many seconds.
  */
 export const MAX_VALUES = 100_000;
+/**
+ * Upper bounds of the memory of a parsed list, object or key, and of any other value. An object of one field takes some
+ * hundred bytes, and there are up to three copies of it: as it was sent, as it was checked, as it is passed on.
+ */
+export const STRUCTURE_BYTES = 320;
+export const SCALAR_BYTES = 32;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -42,9 +48,9 @@ export class JsonGauge {
     return this.#structures;
   }
 
-  /** Bytes of strings, including keys: most of the memory of the parsed value. */
-  get textBytes(): number {
-    return this.#textBytes;
+  /** Bytes of memory of the parsed value. */
+  get heldBytes(): number {
+    return this.#textBytes + STRUCTURE_BYTES * this.#structures + SCALAR_BYTES * this.#values;
   }
 
   /** Measures `chunk`, the next bytes of `what`. Throws INVALID_REQUEST when there are too many values or levels. */

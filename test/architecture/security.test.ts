@@ -8,7 +8,7 @@ import type { RouteScope } from '../../src/daemon/http/authorize.ts';
 import { LIMITS as GRPC } from '../../src/daemon/grpc/limits.ts';
 import { VALUE_BYTES } from '../../src/daemon/grpc/requests.ts';
 import { MAX_PIECES } from '../../src/daemon/http/body.ts';
-import { MAX_DEPTH, MAX_VALUES } from '../../src/files/json-gauge.ts';
+import { MAX_DEPTH, MAX_VALUES, SCALAR_BYTES, STRUCTURE_BYTES } from '../../src/files/json-gauge.ts';
 import { PUBLIC } from '../../src/daemon/http/routes.ts';
 import { LIMITS as LISTENER } from '../../src/daemon/http/server.ts';
 import { mostOfOneShare } from '../../src/net/shares.ts';
@@ -60,7 +60,10 @@ test('the table of limits has the values of the code', () => {
       ['a form', mebibytes(LIMITS.formBytes)],
       ['parts of a form', String(LIMITS.formParts)],
       ['headers of a part', `${String(LIMITS.formHeaderBytes / 1024)} KiB`],
-      ['all bodies at once, and the text of requests that are being answered', mebibytes(LISTENER.bodiesBytes)],
+      [
+        `all bodies at once, and requests that are being answered: their text, ${String(STRUCTURE_BYTES)} for each list, object and key, and ${String(SCALAR_BYTES)} for each value`,
+        mebibytes(LISTENER.bodiesBytes),
+      ],
       ['nesting of JSON', String(MAX_DEPTH)],
       ['values in a body, text aside', String(MAX_VALUES)],
       ['pieces in which a body comes', String(MAX_PIECES)],
@@ -83,6 +86,8 @@ test('the table of limits has the values of the code', () => {
       ],
       ['requests on one connection that wait for their answers', String(LISTENER.pipelined)],
       ['a client that does not read the next 64 KiB of its answer, whole or streamed', seconds(LISTENER.stallMs)],
+      ['whole answers that wait to be read', mebibytes(LISTENER.answersBytes)],
+      ['those of one address, before the last', mebibytes(mostOfOneShare(LISTENER.answersBytes))],
       ['requests that wait for an engine', String(config.engine.queue_limit)],
       ['API keys', String(MAX_KEYS)],
     ],
@@ -114,6 +119,8 @@ test('the table of limits of the gRPC port has the values of the code', () => {
     ['values in a request, and in its JSON', String(MAX_VALUES)],
     ['messages in a request', String(LIMITS.messages)],
     ['a client that does not read its answer', seconds(GRPC.stallMs)],
+    ['answers that wait to be read', `${String(GRPC.answersBytes / 1024 / 1024)} MiB`],
+    ['those of one address, before the last', `${String(mostOfOneShare(GRPC.answersBytes) / 1024 / 1024)} MiB`],
   ];
   for (const [bound, value] of expected) assert.is(rows.get(bound), value, bound);
   assert.is(rows.size, expected.length + 1);

@@ -1,6 +1,6 @@
 /** Hostile clients on the gRPC port, with small limits. */
 import { once } from 'node:events';
-import { connect as connectHttp2, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
+import { connect as connectHttp2, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { status } from '@grpc/grpc-js';
 import { test } from 'uvu';
@@ -23,6 +23,7 @@ import {
 import { definitions, failureOf, type ScriptedGrpc } from './scripted.ts';
 import { starter } from './listener-support.ts';
 
+const { NGHTTP2_ENHANCE_YOUR_CALM: ENHANCE_YOUR_CALM } = constants;
 const GENERATE = '/svc.v1.Inference/Generate';
 const HEALTH = '/svc.v1.Runtime/GetHealth';
 const REQUEST = { messages: [{ role: 'user', content: 'x' }] };
@@ -309,6 +310,36 @@ test('an unread answer is dropped after a time: unary, a stream, and the end of 
   await Promise.all(closed);
   await waitFor('the generation to end', () => grpc.router.active === 0);
   assert.is((await grpc.connect().unary('Runtime/GetHealth')).status, 'ready');
+});
+
+test('answers that one address does not read are bounded', async () => {
+  const numbers = 250_000;
+  const grpc = await start({ grpc: { answersBytes: 4 * numbers * 4 } });
+  grpc.backend.embedScript = async function* () {
+    yield START;
+    yield { type: 'vectors', vectors: [new Float32Array(numbers)] };
+    yield FINISH;
+  };
+  const session = await openSession(grpc, { initialWindowSize: 1000 });
+  const message = definitions.encode('svc.v1.EmbedRequest', { input: [{ text: 'a' }] });
+  const closed: (number | undefined)[] = [];
+  const streams = Array.from({ length: 6 }, () => {
+    const stream = call(session, '/svc.v1.Inference/Embed');
+    stream.on('close', () => closed.push(stream.rstCode));
+    stream.end(framed(message));
+    return stream;
+  });
+  await waitFor('the refusals', () => closed.length === 3);
+  assert.equal(closed, Array(3).fill(ENHANCE_YOUR_CALM));
+  assert.is((await grpc.connect().unary('Runtime/GetHealth')).status, 'ready');
+  const client = grpc.connect();
+  const embed = async (): Promise<string> =>
+    (await failureOf(client.unary('Inference/Embed', { input: [{ text: 'a' }] })).catch(() => null)) === null
+      ? 'answered'
+      : 'refused';
+  assert.is(await embed(), 'refused');
+  for (const stream of streams) stream.close();
+  await waitFor('them to be given back', async () => (await embed()) === 'answered');
 });
 
 test('empty frames do not prolong the timeout', async () => {

@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { alive, MESSAGES, MIB, PATH, post, withListener } from './abuse-support.ts';
 import { startStopwatch } from '../support/stopwatch.ts';
 import { waitFor } from '../support/wait.ts';
-import { dial, readAll } from './ask.ts';
-import { START, text } from './scripted.ts';
+import { ask, dial, readAll } from './ask.ts';
+import { FINISH, START, text } from './scripted.ts';
 
 test('slowloris: slow headers, slow bodies and silent connections are cut off', async () => {
   await withListener({ limits: { headersMs: 300, requestMs: 600, checkMs: 50 } }, async (listener) => {
@@ -126,20 +126,84 @@ test('the budget of a body is freed after parsing, except for the text of a runn
     async (listener) => {
       const padded = `${' '.repeat(MIB - 1000)}${JSON.stringify({ messages: MESSAGES })}`;
       const full = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(MIB - 1000) }] });
-      const ask = async (body: string, active: number): Promise<Socket> => {
+      const begin = async (body: string, active: number): Promise<Socket> => {
         const socket = await dial(listener.port);
         socket.write(post(body));
         await waitFor('its generation', () => listener.router.active === active);
         return socket;
       };
-      const sockets = [await ask(padded, 1), await ask(padded, 2), await ask(padded, 3)];
-      sockets.push(await ask(full, 4));
+      const sockets = [await begin(padded, 1), await begin(padded, 2), await begin(padded, 3)];
+      sockets.push(await begin(full, 4));
       const refused = await dial(listener.port);
       refused.write(post(full).replace('host:', 'connection: close\r\nhost:'));
       assert.match(await readAll(refused), /^HTTP\/1\.1 429 /);
       for (const socket of sockets) socket.destroy();
       await waitFor('their end', () => listener.router.active === 0);
-      (await ask(full, 1)).destroy();
+      (await begin(full, 1)).destroy();
+    },
+  );
+});
+
+test('the values of requests that are being answered count towards the budget, not only their text', async () => {
+  await withListener(
+    {
+      limits: { bodiesBytes: 4 * MIB },
+      script: async function* (_, { signal }) {
+        yield START;
+        await once(signal, 'abort');
+      },
+    },
+    async (listener) => {
+      // 100 KB of text, and 3,000 objects.
+      const many = JSON.stringify({ messages: Array.from({ length: 3000 }, () => ({ role: 'user', content: 'x' })) });
+      const first = await dial(listener.port);
+      first.write(post(many));
+      await waitFor('its generation', () => listener.router.active === 1);
+      const refused = await ask(listener, PATH, { body: many, headers: { 'content-type': 'application/json' } });
+      assert.is(refused.status, 429);
+      first.destroy();
+      await waitFor('its end', () => listener.router.active === 0);
+      const again = await dial(listener.port);
+      again.write(post(many));
+      await waitFor('another', () => listener.router.active === 1);
+      again.destroy();
+    },
+  );
+});
+
+test('whole answers that one client does not read are bounded; small ones are answered all the same', async () => {
+  const answer = 16 * MIB;
+  await withListener(
+    {
+      limits: { answersBytes: 4 * answer },
+      script: async function* () {
+        yield START;
+        yield text('x'.repeat(answer));
+        yield FINISH;
+      },
+    },
+    async (listener) => {
+      const body = JSON.stringify({ messages: MESSAGES });
+      const sockets: Socket[] = [];
+      const status = async (): Promise<number> => {
+        const { status: found } = await ask(listener, PATH, { body, headers: { 'content-type': 'application/json' } });
+        return found;
+      };
+      for (let n = 1; n <= 3; n += 1) {
+        const socket = await dial(listener.port);
+        socket.on('error', () => undefined).pause();
+        socket.write(post(body));
+        sockets.push(socket);
+        await waitFor('its answer', () => listener.backend.requests.length === n && listener.router.active === 0);
+      }
+      await waitFor('a refusal', async () => (await status()) === 429);
+      for (let n = 0; n < 5; n += 1) assert.is(await status(), 429);
+      await alive(listener);
+      sockets[0]?.destroy();
+      await waitFor('its bytes to be given back', async () => (await status()) === 200);
+      // What was read counts no more.
+      for (let n = 0; n < 5; n += 1) assert.is(await status(), 200);
+      for (const socket of sockets) socket.destroy();
     },
   );
 });

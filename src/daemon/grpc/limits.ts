@@ -21,5 +21,7 @@ export const LIMITS = {
   pingMs: 10_000,
   /** Limit of the memory of all requests, from their arrival until they are answered. */
   requestsBytes: 256 * 1024 * 1024,
+  /** Bytes of all answers that have not been sent. */
+  answersBytes: 256 * 1024 * 1024,
 };
 export type GrpcLimits = Readonly<typeof LIMITS>;

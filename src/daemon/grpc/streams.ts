@@ -11,6 +11,8 @@
  * - A stream is reset if its client does not read. The first timeout is Node's stream timeout: it notices progress
  *   within a large message, but a client can renew it with empty frames. The second timeout counts only messages that
  *   were sent completely, which a client cannot fake.
+ * - The bytes that wait for clients are counted. The stream that would send too many of them to one address, or to all
+ *   together, is reset as RESOURCE_EXHAUSTED.
  */
 import {
   constants,
@@ -20,9 +22,13 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import { LONGEST_TIMER_MS } from '../../protocol/limits.ts';
+import { networkOf } from '../../net/ip-address.ts';
+import { ByteShares } from '../../net/shares.ts';
 import type { Containment } from '../contain.ts';
 
 const MIB = 1024 * 1024;
+/** Fewer are not counted: a stream takes as much memory. */
+const SMALL_BYTES = 4 * 1024;
 /** Number of checks of the second timeout per `stallMs`. */
 const CHECKS_PER_STALL = 4;
 /** By then nearly all requests have arrived, and nearly all clients have sent something. */
@@ -32,6 +38,8 @@ const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 
 
 export interface StreamLimits {
   readonly stallMs: number;
+  /** Bytes that may wait for clients on all streams. */
+  readonly answersBytes: number;
   /** Time until a ping must be answered. */
   readonly pingMs: number;
 }
@@ -42,6 +50,8 @@ interface Held {
   /** Bytes that had been sent when the last whole message was. */
   sent: number;
   sentAt: number;
+  /** Bytes that are counted as waiting. */
+  counted: number;
 }
 
 export class Streams {
@@ -51,10 +61,12 @@ export class Streams {
   readonly #pinged = new WeakSet<Http2Session>();
   readonly #held = new Map<ServerHttp2Stream, Held>();
   readonly #timer: NodeJS.Timeout;
+  readonly #unread: ByteShares;
   #current: ServerHttp2Stream | null = null;
 
-  constructor(containment: Containment, { stallMs, pingMs }: StreamLimits) {
+  constructor(containment: Containment, { stallMs, pingMs, answersBytes }: StreamLimits) {
     this.#containment = containment;
+    this.#unread = new ByteShares(answersBytes);
     this.#stallMs = stallMs;
     this.#pingMs = pingMs;
     this.#timer = setInterval(() => this.#check(), stallMs / CHECKS_PER_STALL).unref();
@@ -101,15 +113,24 @@ export class Streams {
   }
 
   #hold(stream: ServerHttp2Stream): void {
-    const held = { written: 0, sent: 0, sentAt: performance.now() };
+    const held = { written: 0, sent: 0, sentAt: performance.now(), counted: 0 };
+    const network = networkOf(stream.session?.socket.remoteAddress ?? '');
     this.#held.set(stream, held);
     const write = stream.write.bind(stream) as (...args: unknown[]) => boolean;
     stream.write = (...args: unknown[]): boolean => {
       if (stream.bufferSize === 0) held.sentAt = performance.now();
-      held.written += (args[0] as Buffer).length;
+      const { length } = args[0] as Buffer;
+      if (!this.#mayWait(network, held, stream.bufferSize + length)) {
+        stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+        return false;
+      }
+      held.written += length;
       return write(...args);
     };
-    stream.once('close', () => this.#held.delete(stream));
+    stream.once('close', () => {
+      this.#held.delete(stream);
+      this.#unread.giveBack(network, held.counted);
+    });
     closeOnceAnswered(stream);
     if (!stream.endAfterHeaders) this.#probeWhileArriving(stream);
     const onTimeout = (): void => {
@@ -117,6 +138,16 @@ export class Streams {
       else stream.setTimeout(this.#stallMs, onTimeout);
     };
     stream.setTimeout(this.#stallMs, onTimeout);
+  }
+
+  /** Counts `waiting` bytes of a stream in place of those before. Returns false if the client holds too many already. */
+  #mayWait(network: string, held: Held, waiting: number): boolean {
+    this.#unread.giveBack(network, held.counted);
+    held.counted = 0;
+    if (waiting <= SMALL_BYTES) return true;
+    if (!this.#unread.take(network, waiting)) return false;
+    held.counted = waiting;
+    return true;
   }
 
   /** Pings the connection of `stream` until its request has arrived; destroys it when there is no answer. */

@@ -19,7 +19,7 @@ export async function readJson(exchange: Exchange): Promise<unknown> {
   if (!isUtf8(body)) throw new SvcError('INVALID_REQUEST', 'the body is not valid UTF-8');
   const value = parse(body);
   // From here on only the parsed value is held: the buffer, with its white space, is garbage.
-  exchange.body.resize(Math.min(body.length, gauge.textBytes));
+  if (!exchange.body.resize(gauge.heldBytes)) throw tooMany();
   return value;
 }
 
@@ -77,7 +77,7 @@ function collect(
       if (needed > most) return fail(tooLarge(most));
       if (needed > buffer.length) {
         const larger = Math.min(most, Math.max(FIRST_BYTES, 2 ** Math.ceil(Math.log2(needed))));
-        if (!body.resize(larger)) return fail(new SvcError('BUSY', 'too many large requests at once'));
+        if (!body.resize(larger)) return fail(tooMany());
         const before = buffer;
         buffer = Buffer.allocUnsafeSlow(larger);
         before.copy(buffer, 0, 0, length);
@@ -99,6 +99,10 @@ function collect(
     signal.addEventListener('abort', onAbort);
     if (signal.aborted) onAbort();
   });
+}
+
+function tooMany(): SvcError {
+  return new SvcError('BUSY', 'too many large requests at once');
 }
 
 function tooLarge(most: number): SvcError {

@@ -7,7 +7,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { anthropicStatus, toAnthropicError } from '../../protocol/anthropic/error.ts';
-import type { SvcError } from '../../protocol/errors.ts';
+import { SvcError } from '../../protocol/errors.ts';
 import { toOllamaError } from '../../protocol/ollama/error.ts';
 import { openAiStatus, toOpenAiError } from '../../protocol/openai/chat-response.ts';
 import { drained } from './drained.ts';
@@ -29,11 +29,21 @@ export interface ReplyLimits {
   readonly stallMs: number;
 }
 
+/** Counts the bytes of whole answers until they are sent. */
+export interface UnreadBytes {
+  /** Returns false if the client holds too many already. */
+  take(bytes: number): boolean;
+  giveBack(bytes: number): void;
+}
+
 /** Time for an error event to reach the client before the connection is destroyed. */
 const LAST_WORDS_MS = 2000;
 const RETRY_AFTER_SECONDS = 1;
+const JSON_TYPE = 'application/json; charset=utf-8';
 /** Chunk size of a whole answer: the timeout applies to each chunk, not to the answer. */
 const PIECE_BYTES = 64 * 1024;
+/** A shorter answer is not counted: its connection takes as much memory. Probes are answered whatever else is unread. */
+const SMALL_BYTES = 4 * 1024;
 
 export class Reply {
   readonly #id: string;
@@ -41,18 +51,25 @@ export class Reply {
   readonly #res: ServerResponse;
   readonly #limits: ReplyLimits;
   readonly #signal: AbortSignal;
+  readonly #unread: UnreadBytes;
   #stream: StreamFormat | null = null;
   #heartbeat: NodeJS.Timeout | null = null;
   /** Shared by all who wait: the choices of an answer write to one stream. */
   #draining: Promise<void> | null = null;
 
   /** `signal`: aborted when the client goes away. */
-  constructor(id: string, family: ApiFamily, res: ServerResponse, limits: ReplyLimits, signal: AbortSignal) {
+  constructor(
+    id: string,
+    family: ApiFamily,
+    res: ServerResponse,
+    { limits, signal, unread }: { limits: ReplyLimits; signal: AbortSignal; unread: UnreadBytes },
+  ) {
     this.#id = id;
     this.#family = family;
     this.#res = res;
     this.#limits = limits;
     this.#signal = signal;
+    this.#unread = unread;
     res.setHeader('x-request-id', id);
     // Anthropic's clients read this one.
     if (family === 'anthropic') res.setHeader('request-id', id);
@@ -67,12 +84,16 @@ export class Reply {
     this.#res.writeContinue();
   }
 
+  /** Throws BUSY if the client has not read its earlier answers. */
   json(status: number, body: unknown): void {
-    this.#whole(status, 'application/json; charset=utf-8', `${JSON.stringify(body)}\n`);
+    this.text(status, toJson(body), JSON_TYPE);
   }
 
+  /** As `json`. */
   text(status: number, body: string, contentType = 'text/plain; charset=utf-8'): void {
-    this.#whole(status, contentType, body);
+    const bytes = Buffer.from(body);
+    this.#count(bytes.length);
+    this.#whole(status, contentType, bytes);
   }
 
   /** Answers without a body. 304: what the client has of it is still right. */
@@ -130,7 +151,7 @@ export class Reply {
     if (error.code === 'UNAUTHORIZED') res.setHeader('www-authenticate', 'Bearer');
     // OpenAI's and Anthropic's clients retry every 429 and 5xx unless this header forbids it.
     if ((http >= 500 || http === 429) && !error.retryable) res.setHeader('x-should-retry', 'false');
-    this.json(http, this.#encode(error));
+    this.#whole(http, JSON_TYPE, Buffer.from(toJson(this.#encode(error))));
   }
 
   #status(error: SvcError): number {
@@ -160,8 +181,7 @@ export class Reply {
     }
   }
 
-  #whole(status: number, contentType: string, body: string): void {
-    const bytes = Buffer.from(body);
+  #whole(status: number, contentType: string, bytes: Buffer): void {
     this.#res.writeHead(status, {
       'content-type': contentType,
       'content-length': bytes.length,
@@ -169,6 +189,18 @@ export class Reply {
     });
     // Not awaited: the handler is done once it has passed its answer on.
     void this.#send(bytes);
+  }
+
+  /** Counts an answer until it is sent. Throws BUSY. */
+  #count(bytes: number): void {
+    if (bytes <= SMALL_BYTES || this.#res.destroyed) return;
+    if (!this.#unread.take(bytes)) {
+      throw new SvcError('BUSY', 'too many answers to this client wait to be read', {
+        hint: 'read them, or close their connections',
+        retryAfterSeconds: RETRY_AFTER_SECONDS,
+      });
+    }
+    this.#res.once('close', () => this.#unread.giveBack(bytes));
   }
 
   /** Sends a whole answer. Never rejects: the connection of a client that does not read is destroyed. */
@@ -222,6 +254,10 @@ export class Reply {
     );
     await this.#draining;
   }
+}
+
+function toJson(body: unknown): string {
+  return `${JSON.stringify(body)}\n`;
 }
 
 /** Returns false while earlier answers on the same connection are still being written. */

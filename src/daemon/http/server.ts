@@ -8,11 +8,14 @@
  */
 import { randomBytes } from 'node:crypto';
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { CONTROL_CALLER, type Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import { keyField } from '../request-log.ts';
+import { networkOf } from '../../net/ip-address.ts';
+import { ByteShares } from '../../net/shares.ts';
 import { shareConnections } from '../../net/connection-shares.ts';
 import { Containment } from '../contain.ts';
 import type { Services } from '../services.ts';
@@ -23,7 +26,7 @@ import { BodyShare } from './body-budget.ts';
 import type { Exchange } from './exchange.ts';
 import { nearHint, routePath } from './paths.ts';
 import { PendingAnswers } from './pending-answers.ts';
-import { Reply } from './reply.ts';
+import { Reply, type UnreadBytes } from './reply.ts';
 import { beginSpan, endSpan } from './request-span.ts';
 import { answers, CONTROL, familyOf, findRoute, methodsOf, PUBLIC } from './routes.ts';
 
@@ -42,13 +45,15 @@ export const LIMITS = {
   pipelined: 16,
   /** Bytes of all request bodies held at the same time. */
   bodiesBytes: 256 * 1024 * 1024,
+  /** Bytes of all whole answers that have not been sent. */
+  answersBytes: 256 * 1024 * 1024,
   heartbeatMs: 10_000,
   stallMs: 120_000,
 };
 export type ListenerLimits = Readonly<typeof LIMITS>;
 
-/** Stall timeout on the control socket: its client may be a pager that a person reads. */
-const CONTROL_STALL_MS = 86_400_000;
+/** On the control socket, whose client is the daemon's user, and may be a pager that a person reads. */
+const CONTROL_LIMITS = { stallMs: 86_400_000, answersBytes: Infinity };
 
 export interface ListenerOptions {
   readonly services: Services;
@@ -62,9 +67,10 @@ export interface ListenerOptions {
  * their answers.
  */
 export function createListener({ services, control, limits: changed = {} }: ListenerOptions): Server {
-  const limits: ListenerLimits = { ...LIMITS, ...(control ? { stallMs: CONTROL_STALL_MS } : {}), ...changed };
+  const limits: ListenerLimits = { ...LIMITS, ...(control ? CONTROL_LIMITS : {}), ...changed };
   const routes = control ? [...PUBLIC, ...CONTROL] : PUBLIC;
   const bodies = { left: limits.bodiesBytes };
+  const unreadAnswers = new ByteShares(limits.answersBytes);
 
   const server = createServer({
     headersTimeout: limits.headersMs,
@@ -94,7 +100,8 @@ export function createListener({ services, control, limits: changed = {} }: List
     const span = beginSpan(services.tracer, req, id, route);
     const facts: RequestFacts = { id, trace_id: span.traceId, method: req.method, route };
     const client = new AbortController();
-    const reply = new Reply(id, familyOf(path, req.headers), res, limits, client.signal);
+    const unread = unreadOf(socket, unreadAnswers);
+    const reply = new Reply(id, familyOf(path, req.headers), res, { limits, signal: client.signal, unread });
     if (services.router.draining) reply.setHeader('connection', 'close');
     res.once('close', () => {
       if (!res.writableFinished) client.abort(new SvcError('CANCELLED', 'the client went away'));
@@ -125,6 +132,15 @@ export function createListener({ services, control, limits: changed = {} }: List
 
   handle(server, pending, services, onRequest);
   return server;
+}
+
+/** The client is the address, as for the number of connections: one address may have many, with and without keys. */
+function unreadOf({ remoteAddress = '' }: Socket, shares: ByteShares): UnreadBytes {
+  const network = networkOf(remoteAddress);
+  return {
+    take: (bytes) => shares.take(network, bytes),
+    giveBack: (bytes) => shares.giveBack(network, bytes),
+  };
 }
 
 /** Passes requests to `onRequest`; answers bytes that are not a valid request with an error. */
