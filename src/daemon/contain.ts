@@ -5,6 +5,10 @@
  * such a listener throws would be an uncaught exception of the process. Here the `emit` of each emitter catches such
  * errors and destroys the connection. The log gets at most one line per connection, and few lines for many
  * connections.
+ *
+ * Errors of timers and promises are not contained. AsyncLocalStorage would name the request that began them, but what
+ * serves all (engines, queues, caches, the ledger) is begun by one request, too: its errors would end a connection that
+ * is not at fault, and leave a broken part to all others. They are bugs that end the daemon (lifecycle.ts).
  */
 import type { EventEmitter } from 'node:events';
 import type { Logger } from '../log/log.ts';
