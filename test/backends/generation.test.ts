@@ -115,7 +115,7 @@ test('only what the request asked for is taken', () => {
   ] as const) {
     const { generation, sent } = make(request);
     generation.push({ id: 7, text: 'x', ...output });
-    assert.match(sent[0] ?? '', /^offend sent .* nobody asked for/);
+    assert.match(sent[0] ?? '', /^offend sent .* were not requested/);
   }
 });
 

@@ -39,12 +39,12 @@ for (const [prompt, what] of [
 }
 
 for (const [prompt, what] of [
-  ['listed', /sent tokens that nobody asked for/],
-  ['alternate', /went on with an answer that it was told to pause|sent more than the answer can have/],
+  ['listed', /sent tokens that were not requested/],
+  ['alternate', /continued an answer that it had to pause|sent more than the answer can have/],
   ['endless text', /sent more than the answer can have/],
   ['nested', /sent a damaged frame/],
   ['many', /sent a damaged frame/],
-  ['loaded again', /reported a load that nobody asked for/],
+  ['loaded again', /reported a load that was not requested/],
 ] as const) {
   it(`an engine cannot fill the daemon's memory, nor block it: ${prompt}`, async ({ backend, log }) => {
     const before = process.memoryUsage.rss();

@@ -322,7 +322,7 @@ export class EngineChild {
   #onLoaded(info: EngineInfo): void {
     if (this.#verdict !== undefined) return;
     if (this.#loaded || this.#adapters === undefined || info.adapters.length > this.#adapters) {
-      this.offend('reported a load that nobody asked for');
+      this.offend('reported a load that was not requested');
       return;
     }
     this.#loaded = true;

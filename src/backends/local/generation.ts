@@ -237,7 +237,7 @@ export class Generation extends EngineAnswer<AnswerEvent> {
     if (!tool_calls.every((part) => this.#addCall(part))) return 'sent a part of a tool call that it had not begun';
     const waiting = this.#characters + this.#logprobs;
     this.#left -= waiting - before;
-    if (waiting > MOST_CHARACTERS) return 'continued an answer that it was told to pause';
+    if (waiting > MOST_CHARACTERS) return 'continued an answer that it had to pause';
     if (this.#left < 0) return 'sent more than the answer can have';
     const isFull = this.#characters > PAUSE_CHARACTERS || this.#logprobs > PAUSE_LOGPROBS;
     // Only an event resumes it.
