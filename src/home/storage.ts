@@ -25,11 +25,7 @@ export type StoragePaths = Pick<
 >;
 
 /** Returns the errors of all places; empty: none. Never rejects. */
-export async function troublesOf(
-  paths: StoragePaths,
-  now: Date,
-  more: readonly Place[] = [],
-): Promise<string[]> {
+export async function troublesOf(paths: StoragePaths, now: Date, more: readonly Place[] = []): Promise<string[]> {
   const found = await Promise.all([...placesIn(paths, now), ...more].map((place) => troubleAt(place)));
   return found.filter((trouble) => trouble !== null);
 }
