@@ -121,8 +121,8 @@ test('docs/models.md states the limits of model files', () => {
   }
 });
 
-/** Pages that are not wrapped: programs write the first two; the third is wrapped when its present text is revised. */
-const UNWRAPPED = ['docs/platforms.md', 'docs/reliability.md', 'docs/security.md'];
+/** Programs write these pages. */
+const UNWRAPPED = ['docs/platforms.md', 'docs/reliability.md'];
 
 test('prose is wrapped at 120 columns', () => {
   const pages = trackedFiles().filter((path) => /^(README|CONTRIBUTING|docs\/.+)\.md$/.test(path));
