@@ -53,7 +53,7 @@ for (const [prompt, what] of [
     const reading = (async (): Promise<void> => {
       for await (const _ of backend.generate({ ...ask(prompt, 'one'), max_tokens: 10 }, context()));
     })();
-    const error = (await failure(reading));
+    const error = await failure(reading);
     assert.is(error.code, 'ENGINE_CRASHED');
     const ended = await waitFor('its end', () => log.find(({ message }) => message === 'engine ended'));
     assert.match(String(ended.fields['reason']), what);
