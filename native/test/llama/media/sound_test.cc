@@ -55,8 +55,8 @@ TEST(ASoundHasItsSamples) {
 }
 
 TEST(SoundsThatAreRefused) {
-  EXPECT(Has(WhyNoSound({'O', 'g', 'g', 'S'}), "no WAV, MP3 or FLAC"));
-  EXPECT(Has(WhyNoSound(SomePng(4, 4, 0)), "no WAV, MP3 or FLAC"));
+  EXPECT(Has(WhyNoSound({'O', 'g', 'g', 'S'}), "not a WAV, MP3 or FLAC"));
+  EXPECT(Has(WhyNoSound(SomePng(4, 4, 0)), "not a WAV, MP3 or FLAC"));
   EXPECT(Has(WhyNoSound(Wav(100, 61000, 1)), "longer than 600 seconds"));
   Bytes cut = Wav(kRate, kRate, 100);
   cut.resize(30);
