@@ -47,7 +47,7 @@ const SUBJECTS: readonly Subject[] = [
     path: '/responses',
     hello: openais.HELLO,
     calls: openais.THOUGHT_AND_CALLS,
-    usage: { input_tokens: 25, output_tokens: 15, cached_tokens: 0 },
+    usage: { input_tokens: 25, output_tokens: 15, cached_tokens: 0, reasoning_tokens: 8 },
     piece: openais.text,
     inside: openais.FAILED,
     refusals: [
@@ -101,7 +101,7 @@ const SUBJECTS: readonly Subject[] = [
     path: '/models/gemini-3.8-flash:streamGenerateContent?alt=sse',
     hello: geminis.HELLO,
     calls: geminis.THOUGHT_AND_CALLS,
-    usage: { input_tokens: 4, output_tokens: 26, cached_tokens: 0 },
+    usage: { input_tokens: 4, output_tokens: 26, cached_tokens: 0, reasoning_tokens: 20 },
     piece: (text) => [undefined, { candidates: [{ content: { parts: [{ text }], role: 'model' }, index: 0 }] }],
     inside: geminis.OVERLOADED,
     refusals: [
