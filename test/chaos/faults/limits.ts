@@ -132,7 +132,7 @@ export const LIMITS: readonly Fault[] = [
     daemon: 'lives',
     underLoad: true,
     mayFail: ['context_length_exceeded'],
-    sees: /^HTTP 400 context_length_exceeded: the prompt exceeds the context window: .* maximum context length is \d+ tokens, and the prompt has at least \d+, with one more to be generated$/,
+    sees: /^HTTP 400 context_length_exceeded: the prompt exceeds the context window: .* maximum context length is \d+ tokens, and the prompt has at least \d+, plus one for the answer$/,
     async plant(scene) {
       let saw = '';
       await scene.timed(async () => ({ saw } = await scene.requests.ask({ prompt: 'llama '.repeat(20_000) })));
