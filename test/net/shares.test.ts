@@ -1,9 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ByteShares } from '../../src/net/shares.ts';
+import { Shares } from '../../src/net/shares.ts';
 
 test('one share may hold three quarters, and what it takes last may go beyond that', () => {
-  const shares = new ByteShares(100);
+  const shares = new Shares(100);
   assert.ok(shares.take('a', 74));
   assert.ok(shares.take('a', 1000));
   assert.not.ok(shares.take('a', 1));

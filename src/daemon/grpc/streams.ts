@@ -23,7 +23,7 @@ import {
 } from 'node:http2';
 import { LONGEST_TIMER_MS } from '../../protocol/limits.ts';
 import { networkOf } from '../../net/ip-address.ts';
-import { ByteShares } from '../../net/shares.ts';
+import { Shares } from '../../net/shares.ts';
 import type { Containment } from '../contain.ts';
 
 const MIB = 1024 * 1024;
@@ -61,12 +61,12 @@ export class Streams {
   readonly #pinged = new WeakSet<Http2Session>();
   readonly #held = new Map<ServerHttp2Stream, Held>();
   readonly #timer: NodeJS.Timeout;
-  readonly #unread: ByteShares;
+  readonly #unread: Shares;
   #current: ServerHttp2Stream | null = null;
 
   constructor(containment: Containment, { stallMs, pingMs, answersBytes }: StreamLimits) {
     this.#containment = containment;
-    this.#unread = new ByteShares(answersBytes);
+    this.#unread = new Shares(answersBytes);
     this.#stallMs = stallMs;
     this.#pingMs = pingMs;
     this.#timer = setInterval(() => this.#check(), stallMs / CHECKS_PER_STALL).unref();

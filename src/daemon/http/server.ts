@@ -15,7 +15,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import { keyField } from '../request-log.ts';
 import { networkOf } from '../../net/ip-address.ts';
-import { ByteShares } from '../../net/shares.ts';
+import { Shares } from '../../net/shares.ts';
 import { shareConnections } from '../../net/connection-shares.ts';
 import { Containment } from '../contain.ts';
 import type { Services } from '../services.ts';
@@ -70,7 +70,7 @@ export function createListener({ services, control, limits: changed = {} }: List
   const limits: ListenerLimits = { ...LIMITS, ...(control ? CONTROL_LIMITS : {}), ...changed };
   const routes = control ? [...PUBLIC, ...CONTROL] : PUBLIC;
   const bodies = { left: limits.bodiesBytes };
-  const unreadAnswers = new ByteShares(limits.answersBytes);
+  const unreadAnswers = new Shares(limits.answersBytes);
 
   const server = createServer({
     headersTimeout: limits.headersMs,
@@ -135,7 +135,7 @@ export function createListener({ services, control, limits: changed = {} }: List
 }
 
 /** The client is the address, as for the number of connections: one address may have many, with and without keys. */
-function unreadOf({ remoteAddress = '' }: Socket, shares: ByteShares): UnreadBytes {
+function unreadOf({ remoteAddress = '' }: Socket, shares: Shares): UnreadBytes {
   const network = networkOf(remoteAddress);
   return {
     take: (bytes) => shares.take(network, bytes),

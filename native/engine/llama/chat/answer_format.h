@@ -55,9 +55,9 @@ bool OpensThinking(const AnswerFormat& format);
 Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_params& found,
                                                              const ChatOptions& options);
 
-// The same for an answer that is a text of the request's output format or, if the model rather
-// wants that, one or more calls. `called`: what the analysis finds for the same chat if a call must
-// happen. Further error: kInvalidRequest (param "format": calls and contents cannot be told apart).
+// The same for an answer that is either a text of the request's output format or tool calls; the
+// model chooses. `called`: what the analysis finds for the same chat with a forced call. Another
+// error: kInvalidRequest (param "format": calls and contents begin with the same text).
 Result<std::shared_ptr<const AnswerFormat>> MakeFormatWithCalls(const common_chat_params& found,
                                                                 const common_chat_params& called,
                                                                 const ChatOptions& options);

@@ -77,7 +77,8 @@ Status AnswerRulesMaker::AddFormat(const AnswerFormat& format, const std::string
   return Status::Ok();
 }
 
-// One grammar follows both, because only later characters may tell which of them the model writes.
+// Both are alternatives of one grammar, because a content and a call may begin with the same
+// characters.
 Status AnswerRulesMaker::AddFormatOrCalls(const AnswerFormat& format, const std::string& grammar,
                                           const std::map<Token, std::string>& spelled,
                                           AnswerConstraintParts* parts) {

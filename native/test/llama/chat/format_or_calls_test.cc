@@ -80,7 +80,7 @@ class Prompt {
     test::ExpectTheSameWhereverItIsCut(name_.c_str(), 0, format_, text);
   }
 
-  // A reasoning or a call may precede what is refused, no other text.
+  // Any other text is refused.
   void ExpectNoOtherText(const std::string& thought) {
     auto constraint = Begin();
     const std::string refused =
