@@ -4,6 +4,7 @@
  * a thousand times costs one read.
  */
 import { stat } from 'node:fs/promises';
+import { bulkhead } from 'cockatiel';
 
 /** Files that are remembered. */
 const MOST_KEPT = 64;
@@ -26,8 +27,7 @@ export class FileFacts<Facts> {
   readonly #options: FileFactsOptions<Facts>;
   /** By paths; the oldest first. */
   readonly #known = new Map<string, Known<Facts>>();
-  readonly #waiting: (() => void)[] = [];
-  #running = 0;
+  readonly #reads = bulkhead(READS_AT_ONCE, Infinity);
 
   constructor(options: FileFactsOptions<Facts>) {
     this.#options = options;
@@ -44,7 +44,7 @@ export class FileFacts<Facts> {
     if (state === null) return await this.#options.read(paths);
     const known = this.#known.get(key);
     if (known?.state === state) return await known.facts;
-    const fresh = { state, facts: this.#inTurn(paths) };
+    const fresh = { state, facts: this.#reads.execute(() => this.#options.read(paths)) };
     this.#known.delete(key);
     this.#known.set(key, fresh);
     for (const oldest of this.#known.keys()) {
@@ -63,18 +63,6 @@ export class FileFacts<Facts> {
       },
     );
     return await fresh.facts;
-  }
-
-  async #inTurn(paths: readonly string[]): Promise<Facts> {
-    if (this.#running >= READS_AT_ONCE) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#running += 1;
-    try {
-      return await this.#options.read(paths);
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#running -= 1;
-      else next();
-    }
   }
 }
 
