@@ -1,4 +1,4 @@
-/** Configures CMake's build folders, anew where CMake could not, or would go on with what it once read. */
+/** Configures CMake's build folders. Empties one first if CMake refuses it, or would use outdated settings. */
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { inRoot } from './root.js';
 import { StepError } from './run.js';

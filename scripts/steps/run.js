@@ -17,9 +17,9 @@ export function say(text) {
 }
 
 /**
- * Runs `command` to its end and returns what it wrote to standard output: a warning on the other stream is no part of
- * an answer. Throws StepError, with the end of both streams, if it cannot be started or does not exit with 0. `npm` is
- * npm on each platform.
+ * Runs `command` to its end and returns what it wrote to standard output, without warnings on standard error.
+ * Throws StepError, with the end of both streams, if it cannot be started or does not exit with 0. `npm` is npm on each
+ * platform.
  */
 export async function run(title, command, args, { env = process.env, cwd = root } = {}) {
   const startedAt = performance.now();

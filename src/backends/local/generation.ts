@@ -75,7 +75,7 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
   #inputTokens: number | undefined;
   /** `at`: performance.now() when it arrived. */
   #end: { readonly finish: EngineFinish; readonly at: number } | { readonly error: SvcError } | undefined;
-  /** The engine is being killed for what it sent: nothing more is kept. */
+  /** The engine violated the protocol and is being killed: its further output is dropped. */
   #isOffended = false;
   #wake: () => void = () => undefined;
 

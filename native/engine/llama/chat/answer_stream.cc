@@ -15,7 +15,7 @@ namespace {
 
 // Most bytes that the parser holds back because a tag may begin there.
 constexpr std::size_t kLongestTag = 128;
-// Of a call's text, the part by which it grows until it is parsed again.
+// The text of a call is parsed again once it has grown by its length divided by this.
 constexpr std::size_t kGrowthOfCall = 1024;
 constexpr std::string_view kSpace = " \t\n\r\v\f";
 
