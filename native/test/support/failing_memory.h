@@ -1,4 +1,6 @@
 // Allocations that fail on demand. Include it in one file of a program: it replaces operator new.
+// It replaces every form of `new` that `delete` may free: AddressSanitizer has each form of its own
+// and takes memory that one of them allocated and ours frees for an error.
 #pragma once
 
 #include <atomic>
@@ -41,16 +43,22 @@ class FailingMemory {
 }  // namespace svc::test
 
 // Not inlined: the compiler would warn that what `new` returns is freed by another function.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
   using svc::test::allocations_left;
   if (!svc::test::has_sure_memory && allocations_left >= 0 && allocations_left-- == 0) {
-    throw std::bad_alloc();
+    return nullptr;
   }
-  void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  void* const memory = operator new(bytes, std::nothrow);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t /*bytes*/) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t& /*tag*/) noexcept {
   std::free(memory);
 }
