@@ -52,9 +52,9 @@ export type ErrorCode = keyof typeof ERRORS;
 /** Sizes of a prompt that does not fit. The clients of some APIs read them. */
 export interface Overflow {
   readonly prompt_tokens: number;
-  /** True if the prompt has at least so many: it was not tokenized to its end. */
+  /** True if `prompt_tokens` is a lower bound: the prompt was not tokenized to its end. */
   readonly is_minimum: boolean;
-  /** Of the prompt and at least one generated token. */
+  /** Limit of the prompt and the answer together; the answer needs at least one token. */
   readonly context_length: number;
 }
 

@@ -108,7 +108,7 @@ void AnswerConstraint::Start(const std::string& text) {
   TurnIfEnded();
 }
 
-// From the opening of the content to the content.
+// Replaces the grammar of the content's prefix by that of the content, once the prefix is complete.
 void AnswerConstraint::TurnIfEnded() {
   if (parts_.then == nullptr || !applies_ || !parts_.grammar->ended()) return;
   parts_.grammar = std::move(parts_.then);

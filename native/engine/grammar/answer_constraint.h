@@ -6,8 +6,8 @@
 //                        after the reasoning          the same, if the model thinks first
 //                        at a trigger                 tool calls that the model may make
 //
-// Some formats write a text of their own before a content ("<|channel|>final<|message|>"): there an
-// output format follows a grammar of that text, in which the control tokens are spelled.
+// Some formats need a prefix before a content ("<|channel|>final<|message|>"). There a grammar of
+// that prefix, with its control tokens as text, comes first, and then the output format.
 //
 // Inside the reasoning no grammar applies, and no trigger counts. A token may complete a trigger,
 // or the tag that ends the reasoning, and go on after it. If the grammar does not allow that, the
@@ -34,9 +34,10 @@ namespace svc {
 
 struct AnswerConstraintParts {
   std::unique_ptr<GrammarConstraint> grammar;  // null: none
-  // Follows once `grammar`, which is that of a content's opening, has ended. Null: nothing.
+  // Output format that replaces `grammar` once that has ended; `grammar` is then that of the
+  // content's prefix. Null: none.
   std::unique_ptr<GrammarConstraint> then;
-  // In place of `grammar` if the answer begins with a reasoning. Null: `grammar`.
+  // Replaces `grammar` if the model reasons first. Null: `grammar` applies then, too.
   std::unique_ptr<GrammarConstraint> after_reasoning;
   std::string grammar_prefix;  // text before the answer that the grammar describes, too
   std::string continued;       // the same if the grammar allows it; otherwise it begins behind it
@@ -45,7 +46,7 @@ struct AnswerConstraintParts {
   // them, too.
   std::optional<GrammarTrigger> call_marks;
   std::unique_ptr<Thinking> thinking;    // null: the model does not think, or it need not be known
-  std::map<Token, std::string> spelled;  // control tokens of the format, and others like them
+  std::map<Token, std::string> spelled;  // tokens of the format that the grammar reads as text
   // Returns the bytes of another token. May be null without trigger and reasoning.
   std::function<std::string(Token)> piece;
 };
@@ -63,7 +64,7 @@ class AnswerConstraint {
   // The grammar that the next token must follow; null: none.
   GrammarConstraint* grammar() { return applies_ ? parts_.grammar.get() : nullptr; }
   const GrammarConstraint* grammar() const { return applies_ ? parts_.grammar.get() : nullptr; }
-  // True if what the grammar forces may be written without a draw.
+  // True if tokens that the grammar forces may be written without sampling.
   bool MayForce() const { return applies_ && !unused_ && parts_.then == nullptr; }
   // True if the token may follow: the grammar allows it, now or from where it begins, or the model
   // begins its reasoning.

@@ -102,8 +102,9 @@ function toRawPrompt(raw: RawPrompt): Pick<EngineRequest, 'prompt' | 'prompt_tok
 }
 
 /**
- * The request without what the model cannot take and the caller can do without. `request`: what `asked` was made of.
- * REQUIRES: the engine is loaded.
+ * Adapts a request to the loaded model: drops optional settings of the reasoning that the model lacks, and replaces
+ * media that it cannot take where the caller can do without them. `asked` was made from `request`. REQUIRES: the engine
+ * is loaded.
  */
 export function suited(
   asked: Omit<EngineRequest, 'id'>,

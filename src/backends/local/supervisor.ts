@@ -103,7 +103,7 @@ export class Supervisor {
   readonly #waiting = new Set<{ readonly contextLength: number }>();
   /** Plan of the newest process that has one; null: none has. */
   #plan: Plan | null = null;
-  /** Longest context that was asked for and loaded, in tokens; reloads have it, too. 0: none. */
+  /** Longest context that was requested and loaded, in tokens; later loads get at least this. 0: none. */
   #grantedContext = 0;
   #startedAt = 0;
   #loadMs = 0;
@@ -218,7 +218,7 @@ export class Supervisor {
 
   /**
    * Returns the minimum context of the load that is planned now, in tokens: the longest that was granted before or that
-   * a request waits for; 0: none. If the load is refused, only requests for as much are.
+   * a request waits for; 0: none. If it does not fit, only the requests for as much are refused.
    */
   askContext(): number {
     const lengths = Array.from(this.#waiting, ({ contextLength }) => contextLength);
@@ -237,10 +237,10 @@ export class Supervisor {
     try {
       await this.#load(signal, contextLength);
       const short = this.child;
-      // Again if another request asked for it and has left: then it is still the same process.
+      // Repeated while it is still the same process: another request began the restart and was cancelled.
       while (this.child === short && (this.info?.context_length ?? contextLength) < contextLength) {
         await this.retire(signal);
-        // Even if this request was cancelled while the process ended.
+        // A kept engine restarts even if this request was cancelled meanwhile.
         if (this.#kept && this.#state.name === 'idle') this.#start();
         await this.#load(signal, contextLength);
       }

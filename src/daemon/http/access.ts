@@ -17,8 +17,8 @@ import type { IncomingMessage } from 'node:http';
 import { SvcError } from '../../protocol/errors.ts';
 
 /**
- * Names of this machine for itself. Ollama's clients take the address to listen on for the one to connect to: as the
- * addresses of loopback, `0.0.0.0` and `::` are no names that a page could have.
+ * Host names that always mean this machine. Ollama's clients connect to the address that the server listens on, hence
+ * `0.0.0.0` and `::`. Like the addresses of loopback, they cannot be the name of a foreign page's host.
  */
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '::1', '0.0.0.0', '::'];
 /** Names to which browsers send Sec-Fetch-Site, also without TLS. */
@@ -96,7 +96,7 @@ const BODIES = {
   json: { type: /^application\/([\w.-]+\+)?json\s*(;|$)/i, name: 'JSON', example: 'application/json' },
   form: { type: /^multipart\/form-data\s*;/i, name: 'a form', example: 'multipart/form-data; boundary=…' },
 };
-/** `undeclared`: JSON that only a page must declare. */
+/** `undeclared`: JSON; only web pages must declare it. */
 export type BodyKind = keyof typeof BODIES | 'undeclared';
 
 /** Throws INVALID_REQUEST. */

@@ -54,7 +54,7 @@ export class Reply {
   readonly #unread: UnreadBytes;
   #stream: StreamFormat | null = null;
   #heartbeat: NodeJS.Timeout | null = null;
-  /** Shared by all who wait: the choices of an answer write to one stream. */
+  /** Ends once the client reads. Shared by all writers: the choices of an answer write to one stream. */
   #draining: Promise<void> | null = null;
 
   /** `signal`: aborted when the client goes away. */

@@ -81,7 +81,7 @@ export class Shelf implements ModelShelf {
     try {
       await this.#setName(name, settings);
     } catch (error) {
-      // A copy without the settings would answer otherwise than the model.
+      // Without the settings, the copy would give other answers than the model.
       await this.#options.installed.remove(name);
       throw error;
     }

@@ -2,13 +2,13 @@
 
 export type BackendKind = 'cuda' | 'vulkan';
 
-/** The GPUs for which CUDA's backend has kernels, by ten times their compute capability. */
+/** Compute capabilities, times ten, for which a CUDA backend has kernels. */
 export interface Kernels {
-  /** With machine code. It runs on later minor versions, too: that for 86 on 89, but not on 90. */
+  /** Those with machine code. It runs on later minor versions, too: that for 86 on 89, but not on 90. */
   readonly machine: readonly number[];
-  /** From this one on the driver compiles them when they are first used. */
+  /** Lowest one for which the driver can compile the kernels, when they are first used. */
   readonly compiled_from: number;
-  /** First driver that can. */
+  /** First version of the driver that can compile them. */
   readonly compiling_driver: number;
 }
 
@@ -22,7 +22,7 @@ export interface BackendPackage {
   readonly cuda: 12 | 13 | null;
   /** Path of the backend in the package. */
   readonly file: string;
-  /** null: the driver always compiles them. */
+  /** null: the driver compiles all kernels. */
   readonly kernels: Kernels | null;
   /** Digest of the tarball as npm writes it (SHA-512). */
   readonly integrity: string;

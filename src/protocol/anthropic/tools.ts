@@ -39,10 +39,10 @@ export interface OfferedTools {
 }
 
 /**
- * Passes over tools of any other type than `custom`: Anthropic runs them itself, or its models know them without a
- * schema, and clients offer them to every model. If the request has no others, the answer would be made up: Claude
- * Code's web search is such a request, which is refused. `loaded`: names of the deferred tools that results refer to;
- * others are passed over, too, unless they were to be found by Anthropic's own search, which svc does not have. Throws
+ * Skips tools of other types than `custom`: Anthropic runs them, or only its models know their schema, and clients
+ * offer them to every model. A request with no other tools (Claude Code's web search is one) is refused, because a
+ * model would make up the results. `loaded`: names of the deferred tools that results refer to. Other deferred tools
+ * are skipped, too, unless the request has Anthropic's tool search, which svc lacks: then all are offered. Throws
  * INVALID_REQUEST.
  */
 export function toTools({ tools, tool_choice: choice }: ToolFields, loaded: ReadonlySet<string>): OfferedTools {

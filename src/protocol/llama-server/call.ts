@@ -27,9 +27,9 @@ export interface LlamaCall {
 
 /** Limits of an answer by its lines. */
 export interface LineLimits {
-  /** Least indentation of every line but the first, in spaces and tabs; the answer ends before one with less. */
+  /** Minimum indentation of all lines but the first, in spaces and tabs; the answer ends before a line with less. */
   readonly indent: number;
-  /** Time from the first text after which the next line break ends the answer; not positive: no limit. */
+  /** Milliseconds after the first text; the next line break then ends the answer. 0 or less: no limit. */
   readonly predictMs: number;
 }
 

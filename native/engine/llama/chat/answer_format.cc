@@ -30,7 +30,7 @@ GrammarTrigger::Words WordsOf(const std::vector<common_grammar_trigger>& trigger
   return words;
 }
 
-// Adds the marks of calls with which the parser ends the reasoning, too.
+// Adds the parser's other ends of the reasoning, such as the tag that begins a call.
 void AddEndsOfReasoning(const common_peg_arena& parser, std::vector<std::string>* ends) {
   if (ends->empty()) return;
   VisitParts(parser, parser.root(), [&](CallPart part) {

@@ -40,8 +40,8 @@ struct AnswerFormat {
   // Control tokens that the parser reads as text.
   std::vector<std::string> spelled_tokens;
   std::vector<std::string> stop;  // besides the request's
-  // Tags around the reasoning; empty if the template has none. Where calls have a grammar, the
-  // parser's other ends of the reasoning are among its ends: the mark of a call, for example.
+  // Tags around the reasoning; empty if the template has none. If calls have a grammar, the ends
+  // include the parser's others, such as the tag that begins a call.
   std::string thinking_start;
   std::vector<std::string> thinking_ends;
 };

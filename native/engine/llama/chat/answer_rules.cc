@@ -56,7 +56,7 @@ Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> f
   return rules;
 }
 
-// An output format begins behind the text that the answer's format writes before a content.
+// Makes the output format begin after the prefix that the answer's format needs before a content.
 Status AnswerRulesMaker::AddFormat(const AnswerFormat& format, const std::string& grammar,
                                    const std::map<Token, std::string>& spelled,
                                    AnswerConstraintParts* parts) {
@@ -119,8 +119,9 @@ std::map<Token, std::string> AnswerRulesMaker::Spell(const AnswerFormat& format)
   return spelled;
 }
 
-// libllama writes some of gpt-oss' tokens as text. A tag that has one of them counts anywhere, as
-// with control tokens. A tag that is such a token by itself is left out: a text may quote it.
+// In gpt-oss some tokens of the format are user-defined, not control tokens. Those in a start tag
+// of several tokens are added. A start tag that is one such token is not, because ordinary text may
+// quote it.
 std::map<Token, std::string> AnswerRulesMaker::Marks(const AnswerFormat& format,
                                                      std::map<Token, std::string> spelled) const {
   const std::vector<Token> start = TokensOf(format.thinking_start);

@@ -32,10 +32,9 @@ class AnswerRulesMaker {
   explicit AnswerRulesMaker(const LlamaModel& model) : model_(model) {}
 
   // `format`: of a chat; null for a raw prompt. `grammar`: the request's output format as GBNF;
-  // empty: none. It includes the text that the answer continues, if that text can begin it. It says
-  // nothing about an answer that must be a call.
-  // `budget`: most tokens of reasoning; absent: no limit. Errors: kInvalidRequest,
-  // kBusy (grammars take too much memory).
+  // empty: none. If the continued text is a valid beginning of it, the grammar covers that text,
+  // too. It does not apply to an answer that must be a call. `budget`: most tokens of reasoning;
+  // absent: no limit. Errors: kInvalidRequest, kBusy (grammars take too much memory).
   Result<AnswerRules> Make(std::shared_ptr<const AnswerFormat> format, const std::string& grammar,
                            std::optional<std::uint32_t> budget);
 

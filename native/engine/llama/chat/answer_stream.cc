@@ -66,7 +66,7 @@ AnswerStream::AnswerStream(std::shared_ptr<const AnswerFormat> format)
   // Parsers trim white space around tags.
   for (const char space : kSpace) marks_[static_cast<unsigned char>(space)] = true;
   if (!format_->parser->is_continuation) return;
-  // What the prompt has of the message is no part of the answer.
+  // The part of the message that is in the prompt does not belong to the answer.
   *delivered_ = Parsed("", *format_->parser);
 }
 
@@ -140,8 +140,8 @@ void AnswerStream::ReadRest(const std::string& text, bool last, GenerationOutput
   Extend(&delivered_->content, content_, &output->text);
 }
 
-// The rest is known by where it stands: directly behind what the answer ends in. It begins a tag,
-// but is more than the white space that parsers trim around one.
+// Finds the held-back text: it directly follows the last part of the answer and is the beginning of
+// a tag. White space alone does not count, because parsers trim it around tags.
 void AnswerStream::AddHeldBack(common_chat_msg* message) const {
   if (!message->tool_calls.empty()) return;
   const bool is_reasoning = message->content.empty() && !message->reasoning_content.empty();
@@ -173,8 +173,8 @@ void AnswerStream::Deliver(const common_chat_msg& message, bool last, Generation
   Extend(&delivered_->content, message.content, &output->text);
   for (std::size_t i = 0; i < message.tool_calls.size(); ++i) {
     const common_chat_tool_call& call = message.tool_calls[i];
-    // llama.cpp opens the arguments once a name has matched. Until more of them is read, it may be
-    // the beginning of another tool's name.
+    // llama.cpp adds the first character of the arguments once a name matches. Until more follow,
+    // the name may be the beginning of another tool's name.
     const bool is_named = call.arguments.size() > 1 || last || i + 1 < message.tool_calls.size() ||
                           (!call.arguments.empty() && !MayGoOn(call.name));
     if (call.name.empty() || !is_named) break;

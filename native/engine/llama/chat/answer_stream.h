@@ -7,8 +7,8 @@
 // Within a call, the text is parsed each time it has grown by a 1024th.
 //
 // What was delivered is never changed. If a later parse disagrees with it, the stream waits until
-// one agrees again. Once the parser refuses the text, no parse can read it: the rest is content
-// (unread_text.h), or left out if calls precede it.
+// one agrees again. Once the parser rejects the text, more text cannot help: the rest is delivered
+// as content (unread_text.h), or dropped if calls precede it.
 #pragma once
 
 #include <array>
@@ -46,7 +46,7 @@ class AnswerStream final : public AnswerReader {
   // True if the name is the beginning of another tool's name.
   bool MayGoOn(std::string_view name) const;
   void Parse(bool last, GenerationOutput* output);
-  // Makes the text from `refused_at` on content.
+  // Stops parsing: the text from `refused_at` on becomes content.
   void GiveUp(std::size_t refused_at, bool last, GenerationOutput* output);
   void ReadRest(const std::string& text, bool last, GenerationOutput* output);
   // Adds to a whole answer what the parser held back at its end, since a tag might begin there.

@@ -34,8 +34,8 @@ std::optional<CallPart> LiteralIn(const common_peg_arena& parser, CallPart root,
 // The parts that read a call of each tool, by its name.
 std::map<std::string, CallPart> CallsOf(const common_peg_arena& parser);
 
-// Returns where the parser fails, so that more text cannot help; absent: it can read the text, or
-// its continuation.
+// Returns the offset at which the parser rejects the text, whatever follows. Absent: the text, or a
+// continuation of it, can be parsed.
 std::optional<std::size_t> RefusedAt(const common_peg_arena& parser, const std::string& text);
 
 }  // namespace svc

@@ -69,7 +69,7 @@ bool NeedsAnalysis(const std::vector<ChatMessage>& messages, const ChatOptions& 
          });
 }
 
-// The variable that turns the reasoning on and off, as JSON; empty: it is not set.
+// Value of the template's variable enable_thinking, as JSON; empty: it is not set.
 std::string_view EnableThinking(const ChatOptions& options) {
   for (const auto& [name, value] : options.template_variables) {
     if (name == "enable_thinking") return value;
@@ -165,7 +165,8 @@ void ForEachText(Messages& messages, Options& options, Visit visit) {
   for (auto& [name, value] : options.template_variables) visit(value, kJson);
 }
 
-// Bytes of the texts that all templates keep, but for blanks around them: not those of answers.
+// Bytes of the texts that every template renders, apart from white space around them: of all
+// messages but the assistant's.
 std::size_t LengthKept(const std::vector<ChatMessage>& messages) {
   std::size_t length = 0;
   for (const ChatMessage& message : messages) {
@@ -199,7 +200,7 @@ bool ChatRenderer::has_template() const {
 void ChatRenderer::LearnFormats() {
   const WorkLimit limit;
   const std::string source = common_chat_templates_source(templates_.get());
-  // llama.cpp gives an effort both names.
+  // llama.cpp passes the effort to templates under both names.
   knows_efforts_ = source.find("reasoning_effort") != std::string::npos ||
                    source.find("reasoning_strength") != std::string::npos;
   const std::vector<ChatMessage> question = {{"user", "Hello"}};
@@ -270,7 +271,7 @@ void ChatRenderer::LearnTools() {
   calls_several_ = calls_tools_ && HoldsSecondCall(chat, options);
 }
 
-// True if an answer with two calls reaches the prompt. `chat` has one with its result.
+// True if the template renders the second of two calls. `chat` has one call with its result.
 bool ChatRenderer::HoldsSecondCall(std::vector<ChatMessage> chat,
                                    const ChatOptions& options) const {
   const auto answer = chat.begin() + 1;
@@ -363,7 +364,7 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage
                                                    const ChatOptions& options) const {
   if (Status status = Check(messages, options); !status.ok()) return status;
   if (!options.tools.empty() && options.parallel_tool_calls && !calls_several_) {
-    // The next turn would have no place for another call.
+    // The template could not render another call in the next turn.
     ChatOptions one = options;
     one.parallel_tool_calls = false;
     return Apply(messages, one);

@@ -46,14 +46,14 @@ class ChatRenderer {
   ~ChatRenderer();
 
   bool has_template() const;
-  // True if tool calls have a form in the template that is also read (own_calls.h), tried with a
-  // call and its result.
+  // True if the template renders tool calls that svc can read back (own_calls.h). Tested at load,
+  // with a call and its result.
   bool calls_tools() const { return calls_tools_; }
   // True if the template has a form for reasoning.
   bool thinks() const { return thinks_; }
   // True if the template can leave the reasoning out.
   bool can_answer_at_once() const { return can_answer_at_once_; }
-  // True if the prompt opens the reasoning, unless it leaves it out.
+  // True if the prompt ends inside the reasoning, unless reasoning is turned off.
   bool opens_thinking() const { return OpensThinking(*thinking_); }
 
   // Returns the prompt as text, ready for the assistant's turn: of the chat as it is or, if the
@@ -102,9 +102,9 @@ class ChatRenderer {
   std::shared_ptr<const AnswerFormat> answering_;
   bool thinks_ = false;
   bool calls_tools_ = false;
-  bool calls_several_ = false;  // the template holds several calls of an answer
+  bool calls_several_ = false;  // the template renders several calls of one answer
   bool can_answer_at_once_ = false;
-  bool knows_efforts_ = false;  // the template reads how much to think
+  bool knows_efforts_ = false;  // the template reads the reasoning effort
 };
 
 }  // namespace svc

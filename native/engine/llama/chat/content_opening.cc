@@ -16,7 +16,7 @@ bool ReadsContent(const AnswerFormat& format, const std::string& text) {
          common_chat_parse(text, /*is_partial=*/true, parser).content.ends_with('y');
 }
 
-// The last of the parser's literals with which a content begins; empty: there is none.
+// Returns the last literal of the parser that directly precedes a content; empty: there is none.
 std::string ContentLiteral(const AnswerFormat& format) {
   const common_peg_arena& parser = format.parser->parser;
   std::string found;

@@ -1,4 +1,5 @@
-// What a format writes directly before a content: "<|channel|>final<|message|>" in gpt-oss.
+// The prefix that a format needs directly before a content: "<|channel|>final<|message|>" in
+// gpt-oss.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace svc {
 
-// Empty: the parser reads a content that stands there for itself.
+// Empty: no prefix is needed there.
 struct ContentOpening {
   std::string at_once;          // at the beginning of the answer
   std::string after_reasoning;  // behind the end of the reasoning
