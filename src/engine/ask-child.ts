@@ -1,6 +1,7 @@
 /** Starts an engine process for a single question. A crash, hang or invalid output is a result, not an exception. */
 import { SvcError } from '../protocol/errors.ts';
-import { encodeFrame, FrameDecoder, FROM_ENGINE } from './frames.ts';
+import { readFrames, readText } from './child-output.ts';
+import { encodeFrame } from './frames.ts';
 import type { FromEngine, ToEngine } from './messages.ts';
 import { describeExit, spawnEngine, type EngineExit, type SpawnOptions } from './spawn.ts';
 
@@ -36,7 +37,6 @@ export async function askChild<Answer>({
   ...options
 }: Question<Answer>): Promise<Outcome<Answer>> {
   const child = await spawnEngine(options);
-  const frames = new FrameDecoder<FromEngine>(FROM_ENGINE);
   let answer: Answer | undefined;
   let end: string | undefined;
   let isLate = false;
@@ -48,20 +48,21 @@ export async function askChild<Answer>({
 
   const send = (message: ToEngine): void => void child.pipe.write(encodeFrame(message));
 
-  child.stdout.resume();
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+  readText(child.stdout, () => undefined);
+  readText(child.stderr, (text) => {
     stderr = (stderr + text).slice(-STDERR_CHARACTERS);
   });
-  child.pipe.on('error', () => undefined); // the exit says why
-  child.pipe.on('data', (chunk: Buffer) => {
-    try {
-      for (const message of frames.decode(chunk)) answer ??= read(message, send);
-    } catch {
+  readFrames(
+    child.pipe,
+    (message) => {
+      answer ??= read(message, send);
+      // Killed, because a driver's exit handlers may hang.
+      if (answer !== undefined) child.kill();
+    },
+    () => {
       stop('sent invalid data');
-    }
-    // Killed, because a driver's exit handlers may hang.
-    if (answer !== undefined) child.kill();
-  });
+    },
+  );
   send(ask);
 
   const onAbort = (): void => {

@@ -10,7 +10,8 @@ import type {
   NativeMemoryEstimates,
   NativeStats,
 } from '../../engine/addon.ts';
-import { encodeFrame, FrameDecoder, FROM_ENGINE } from '../../engine/frames.ts';
+import { rateLimit, readFrames, readLines } from '../../engine/child-output.ts';
+import { encodeFrame } from '../../engine/frames.ts';
 import type { EngineInfo, FromEngine, ToEngine } from '../../engine/messages.ts';
 import { usableGpu } from '../../engine/gpu.ts';
 import { describeExit, spawnEngine, type SpawnedEngine } from '../../engine/spawn.ts';
@@ -18,7 +19,6 @@ import type { Logger } from '../../log/log.ts';
 import { SvcError, type ErrorCode } from '../../protocol/errors.ts';
 import type { TokensEvent } from '../../protocol/tokenize.ts';
 import { abortable } from '../abortable.ts';
-import { pace, rateLimit, readLines } from './child-output.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import type { Estimate } from './fit.ts';
 import { StallWatch } from './stall-watch.ts';
@@ -28,10 +28,6 @@ const PIPE_BYTES = 64 * 1024 * 1024;
 const CLOSE_TIMEOUT_MS = 5_000;
 /** libllama logs some hundred lines per load. */
 const LOG_FRAMES_PER_SECOND = 500;
-/** Four for each of ten thousand answers. A flood of them takes a tenth of a core. */
-const FRAMES_PER_SECOND = 40_000;
-/** A frame of so many bytes counts as two, and so on. */
-const FRAME_BYTES = 2048;
 
 export interface EngineChildOptions {
   /** For messages, the log and the process title. */
@@ -243,24 +239,17 @@ export class EngineChild {
 
   #read({ pid, pipe, stdout, stderr }: SpawnedEngine): void {
     const { model, log } = this.#options;
-    const frames = new FrameDecoder<FromEngine>(FROM_ENGINE);
-    const count = pace(pipe, FRAMES_PER_SECOND);
-    pipe.on('error', () => undefined); // the exit says why
-    pipe.on('data', (chunk: Buffer) => {
-      this.#watch?.heard();
-      let received = chunk.length / FRAME_BYTES;
-      try {
-        for (const message of frames.decode(chunk)) {
-          received += 1;
-          this.#receive(message);
-        }
-        count(received);
-      } catch (error) {
-        pipe.removeAllListeners('data').resume();
+    pipe.on('data', () => this.#watch?.heard());
+    readFrames(
+      pipe,
+      (message) => {
+        this.#receive(message);
+      },
+      (error) => {
         log.error({ model, pid, err: error }, 'damaged frame');
         this.kill(this.#crash('sent a damaged frame', LOG_HINT));
-      }
-    });
+      },
+    );
     readLines(stdout, (line) => {
       log.debug({ model, pid, line }, 'engine output');
     });

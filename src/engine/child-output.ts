@@ -1,6 +1,18 @@
-/** Bounds the rate of what an engine process writes: its frames, and the lines of stdout and stderr, also in length. */
+/**
+ * Reads what an engine process writes: its frames, and the text of stdout and stderr. All of it is read at a bounded
+ * rate, so that a flood makes the process wait and not the daemon.
+ */
 import type { Readable } from 'node:stream';
+import { FrameDecoder, FROM_ENGINE } from './frames.ts';
+import type { FromEngine } from './messages.ts';
 
+/** Four for each of ten thousand answers. A flood of them takes a tenth of a core. */
+const FRAMES_PER_SECOND = 40_000;
+/** A frame of so many bytes counts as two, and so on. */
+const FRAME_BYTES = 2048;
+
+/** Ten times what is kept of it. */
+const TEXT_BYTES_PER_SECOND = 1024 * 1024;
 const LINE_CHARACTERS = 2048;
 const LINES_PER_SECOND = 50;
 
@@ -54,6 +66,42 @@ export function pace(stream: Readable, perSecond: number): (count: number) => vo
   };
 }
 
+/**
+ * Calls `onFrame` with each frame. After a damaged one, or if `onFrame` throws, calls `onDamaged` and discards the rest.
+ */
+export function readFrames(
+  pipe: Readable,
+  onFrame: (message: FromEngine) => void,
+  onDamaged: (error: unknown) => void,
+): void {
+  const frames = new FrameDecoder<FromEngine>(FROM_ENGINE);
+  const count = pace(pipe, FRAMES_PER_SECOND);
+  pipe.on('error', () => undefined); // the exit says why
+  pipe.on('data', (chunk: Buffer) => {
+    let received = chunk.length / FRAME_BYTES;
+    try {
+      for (const message of frames.decode(chunk)) {
+        received += 1;
+        onFrame(message);
+      }
+    } catch (error) {
+      pipe.removeAllListeners('data').resume();
+      onDamaged(error);
+      return;
+    }
+    count(received);
+  });
+}
+
+/** Reads `stream` to its end as UTF-8. */
+export function readText(stream: Readable, onText: (text: string) => void): void {
+  const count = pace(stream, TEXT_BYTES_PER_SECOND);
+  stream.setEncoding('utf8').on('data', (text: string) => {
+    count(text.length);
+    onText(text);
+  });
+}
+
 /** Reads `stream` to its end. Cuts long lines; drops lines above the rate limit and reports how many. */
 export function readLines(stream: Readable, onLine: (line: string) => void): void {
   let line = '';
@@ -61,8 +109,7 @@ export function readLines(stream: Readable, onLine: (line: string) => void): voi
     onLine(`(rate limit: ${String(count)} lines dropped)`);
   });
 
-  stream.setEncoding('utf8');
-  stream.on('data', (chunk: string) => {
+  readText(stream, (chunk) => {
     const parts = chunk.split('\n');
     for (const [index, part] of parts.entries()) {
       if (line.length < LINE_CHARACTERS) line += part.slice(0, LINE_CHARACTERS - line.length);

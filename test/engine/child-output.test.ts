@@ -1,8 +1,13 @@
 import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { pace, readLines } from '../../src/backends/local/child-output.ts';
+import { askChild } from '../../src/engine/ask-child.ts';
+import { pace, readLines, readText } from '../../src/engine/child-output.ts';
+import { encodeFrame } from '../../src/engine/frames.ts';
 
 async function lines(...chunks: (string | Buffer)[]): Promise<string[]> {
   const stream = new PassThrough();
@@ -51,6 +56,46 @@ test('a stream that is read too fast is paused, and goes on later', async () => 
   // What was sent meanwhile is passed on.
   stream.write('x');
   await once(stream, 'data');
+});
+
+test('a flood of text is read later', async () => {
+  const stream = new PassThrough();
+  let read = 0;
+  readText(stream, (text) => (read += text.length));
+  for (let sent = 0; sent < 16; sent += 1) stream.write('x'.repeat(64 * 1024));
+  await once(stream, 'pause');
+  assert.ok(read < 512 * 1024, String(read));
+  stream.end();
+  await once(stream, 'end');
+  assert.is(read, 16 * 64 * 1024);
+});
+
+test('a process that was asked one question cannot flood the daemon with frames', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-flood-'));
+  const entry = join(directory, 'entry.mjs');
+  const many = Buffer.concat(Array.from({ length: 1000 }, () => encodeFrame({ type: 'progress', fraction: 0.5 })));
+  await writeFile(
+    entry,
+    `import { writeSync } from 'node:fs';
+     const frames = Buffer.from('${many.toString('base64')}', 'base64');
+     for (;;) writeSync(3, frames);`,
+  );
+  let count = 0;
+  let firstAt = 0;
+  const { isLate } = await askChild({
+    entry,
+    ask: { type: 'probe', measure: false, parentPid: process.pid },
+    timeoutMs: 2000,
+    read() {
+      firstAt ||= performance.now();
+      count += 1;
+      return undefined;
+    },
+  });
+  const seconds = (performance.now() - firstAt) / 1000;
+  await rm(directory, { recursive: true });
+  assert.ok(isLate);
+  assert.ok(count > 0 && count < 40_000 * (seconds + 1), `${String(count)} frames in ${String(seconds)} s`);
 });
 
 test.run();
