@@ -121,6 +121,9 @@ export interface NativeChat extends Pick<
   'parallel_tool_calls' | 'reasoning_effort' | 'reasoning_budget_tokens'
 > {
   readonly tools?: readonly NativeTool[];
+  /** Rules to which the grammars of the tools refer, as JSON and in Gemma 4's notation. */
+  readonly any_grammar?: string;
+  readonly any_tagged_grammar?: string;
   readonly tool_choice?: string;
   /** The one tool to call. */
   readonly tool_name?: string;

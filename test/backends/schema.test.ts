@@ -289,7 +289,7 @@ test('a schema for which the stack is too small is rejected', async () => {
 });
 
 test('the grammar for any JSON object is small and constant', () => {
-  assert.ok(jsonGrammar().length < 5000);
+  assert.ok(jsonGrammar().length < 7500);
   assert.is(jsonGrammar(), jsonGrammar());
 });
 
@@ -297,10 +297,10 @@ test('the grammar for any JSON object is small and constant', () => {
 test('a value without a schema nests only to a limit', () => {
   const free = { type: 'object', properties: { a: {}, b: { type: 'array' }, c: { type: 'object' } } };
   for (const grammar of [jsonGrammar(), schemaGrammar(free, 'schema'), schemaGrammar(true, 'schema')]) {
-    const rules = [...grammar.matchAll(/^r(\d+) ::= (.*)$/gm)];
+    const rules = [...grammar.matchAll(/^any-r(\d+) ::= (.*)$/gm)];
     assert.ok(rules.length > 32);
     for (const [, name, expression = ''] of rules) {
-      for (const [, other] of expression.matchAll(/\br(\d+)\b/g)) assert.ok(Number(other) < Number(name), grammar);
+      for (const [, other] of expression.matchAll(/\bany-r(\d+)\b/g)) assert.ok(Number(other) < Number(name), grammar);
     }
     assert.not.match(grammar, /\bd\d+\b/);
   }

@@ -106,6 +106,48 @@ for (const model of CALLING_MODELS)
     }
   });
 
+/** As agents send them: without `additionalProperties: false`, some with values that have no schema. */
+function manyTools(count: number): Tool[] {
+  const kinds: readonly Tool['parameters'][] = [
+    { type: 'object', properties: {} },
+    { type: 'object', properties: { body: { type: 'object' }, tags: { type: 'array' } }, required: ['body'] },
+    {
+      type: 'object',
+      properties: {
+        path: { type: 'string' },
+        mode: { type: 'string', enum: ['read', 'write'] },
+        limit: { type: 'integer' },
+        value: {},
+      },
+      required: ['path'],
+    },
+  ];
+  const of = (index: number): Tool['parameters'] => kinds[index % kinds.length] ?? {};
+  return Array.from({ length: count }, (_, index) => ({ name: `tool_${String(index)}`, parameters: of(index) }));
+}
+
+for (const model of CALLING_MODELS)
+  test(`${model}: 128 tools with free values can be offered, also beside an output format`, async () => {
+    const engine = await openEngine(model, { context_length: 16_384 });
+    const format = { type: 'json_schema', schema: { type: 'object', properties: { a: {} } } } as const;
+    try {
+      for (const more of [{}, { tool_choice: 'required' }, { format }] as const) {
+        const request = toEngineRequest({
+          messages: [{ role: 'user', content: 'Plan.' }],
+          tools: manyTools(128),
+          reasoning_effort: 'none',
+          sampling: { temperature: 0 },
+          stop: [],
+          ...more,
+        });
+        const { finish } = await engine.generate({ id: nextId++, ...request, max_tokens: 1 });
+        assert.is(finish.usage.output_tokens, 1);
+      }
+    } finally {
+      await engine.native.close();
+    }
+  });
+
 test('a schema that a form of calls cannot enforce is refused where it must be', async () => {
   // In this form a string has no quotes: 7 may be both.
   const either: Tool = {

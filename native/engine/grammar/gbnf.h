@@ -41,7 +41,8 @@ struct Gbnf {
   std::uint32_t root = 0;  // index of the rule named "root"
 };
 
-inline constexpr std::size_t kMaxGrammarBytes = std::size_t{256} * 1024;
+// A client's own grammar is shorter (LIMITS.grammarBytes); that of the calls of 512 tools is not.
+inline constexpr std::size_t kMaxGrammarBytes = std::size_t{4} << 20U;
 inline constexpr std::uint32_t kMaxGroupDepth = 64;
 inline constexpr std::uint32_t kMaxRepetitions = 100'000;
 

@@ -91,9 +91,11 @@ struct Tool {
   std::string description;
   std::string parameters;  // JSON Schema of the arguments
   // Grammar of the arguments as one JSON object, as strict as the schema: GBNF rules of which the
-  // first is the root. Rule names are unique in the request. Empty: any JSON object.
+  // first is the root. Rule names are unique in the request. It may refer to the rules of
+  // ChatOptions::any_grammar. Empty: any JSON object.
   std::string grammar;
-  // The same as an object in Gemma 4's notation. Empty: the schema cannot be enforced in it.
+  // The same as an object in Gemma 4's notation, with ChatOptions::any_tagged_grammar. Empty: the
+  // schema cannot be enforced in it.
   std::string tagged_grammar;
   // The arguments each on its own, in their order. Absent: the schema is not a list of names.
   std::optional<std::vector<ToolArgument>> arguments;
@@ -125,6 +127,10 @@ inline constexpr std::uint32_t kMaxReasoningTokens = 1U << 24U;
 // How a chat is rendered and its answer read, besides its messages.
 struct ChatOptions {
   std::vector<Tool> tools;
+  // GBNF rules for values without a schema, as JSON and in Gemma 4's notation: the grammars of the
+  // tools refer to them. Empty: none does.
+  std::string any_grammar;
+  std::string any_tagged_grammar;
   ToolChoice tool_choice = ToolChoice::kAuto;
   std::string tool_name;            // the one tool to call; the choice is then kRequired
   bool parallel_tool_calls = true;  // false: at most one call
@@ -140,7 +146,8 @@ struct ChatOptions {
 
   static constexpr auto Fields() {
     using Self = ChatOptions;
-    return std::make_tuple(SVC_FIELD(tools), SVC_FIELD(tool_choice), SVC_FIELD(tool_name),
+    return std::make_tuple(SVC_FIELD(tools), SVC_FIELD(any_grammar), SVC_FIELD(any_tagged_grammar),
+                           SVC_FIELD(tool_choice), SVC_FIELD(tool_name),
                            SVC_FIELD(parallel_tool_calls), SVC_FIELD(reasoning_effort),
                            SVC_FIELD(reasoning_budget_tokens, .max = kMaxReasoningTokens),
                            SVC_FIELD(template_variables), SVC_FIELD(continue_last));

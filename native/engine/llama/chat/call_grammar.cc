@@ -165,6 +165,8 @@ Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptio
   common_peg_arena parser;
   parser.load(found.parser);
   std::string rules;
+  bool has_json = false;
+  bool has_tagged = false;
   const std::map<std::string, CallPart> calls = CallsOf(parser);
   ApartArguments apart(&parser);
   for (const Tool& tool : options.tools) {
@@ -173,8 +175,10 @@ Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptio
     if (!tool.grammar.empty() &&
         (FollowJson(tool, &parser) || (is_known && apart.Follow(tool, call->second)))) {
       rules += "\n" + tool.grammar;
+      has_json = true;
     } else if (is_known && FollowTagged(tool, call->second, &parser)) {
       rules += "\n" + tool.tagged_grammar;
+      has_tagged = true;
     } else if (tool.strict) {
       return Status(StatusCode::kInvalidRequest,
                     "this model writes tool calls in a format in which the schema of a tool's "
@@ -182,6 +186,8 @@ Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptio
                     "tools");
     }
   }
+  if (has_json) rules += "\n" + options.any_grammar;
+  if (has_tagged) rules += "\n" + options.any_tagged_grammar;
   if (options.tool_choice == ToolChoice::kRequired) RemoveContent(&parser);
   RemoveSpaceAhead(&parser);
   KeepOutermostTriggers(&parser);

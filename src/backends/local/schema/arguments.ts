@@ -3,14 +3,20 @@
  * apart (`<parameter=city>Ulm</parameter>`), or as an object in a notation of its own. Only the engine knows which
  * one its model's chat template has.
  */
-import type { NativeArgument, NativeTool } from '../../../engine/addon.ts';
+import type { NativeArgument, NativeChat, NativeTool } from '../../../engine/addon.ts';
 import { orElse } from '../../../protocol/foreign-text.ts';
 import { isAnnotation, typeOf, typesOf, type Json, type JsonObject } from './keywords.ts';
-import { BARE, TAGGED } from './notation.ts';
+import { BARE, JSON_NOTATION, TAGGED } from './notation.ts';
 import { bounded, SchemaCompiler, type Property } from './schema-grammar.ts';
 import { Work, type ToolsBudget } from './work.ts';
 
 export type ArgumentGrammars = Pick<NativeTool, 'grammar' | 'tagged_grammar' | 'arguments'>;
+
+/** The rules for values without a schema, to which the grammars of all tools refer. */
+export const ANY_VALUES: Pick<NativeChat, 'any_grammar' | 'any_tagged_grammar'> = {
+  any_grammar: SchemaCompiler.anyValue(JSON_NOTATION).rules,
+  any_tagged_grammar: SchemaCompiler.anyValue(TAGGED).rules,
+};
 
 /** Grammars of a tool whose arguments may be any JSON object. */
 export const ANY_ARGUMENTS: ArgumentGrammars = { grammar: '', tagged_grammar: '' };

@@ -1,8 +1,10 @@
 /** How a grammar writes strings, keys and commas: as JSON, or as the formats of some models' tool calls do. */
 import { classOf, complement, intersect, literal, PLAIN, type Range } from './characters.ts';
 
-/** All members are GBNF expressions. */
+/** All members but the prefix are GBNF expressions. */
 export interface Notation {
+  /** Begins the names of the rules for any value, which all grammars in the notation have in common. */
+  readonly anyPrefix: string;
   /** Before a string, and after it. */
   readonly quote: string;
   /** Any string after its first quote, the other quote included. null: characters, then the quote. */
@@ -34,6 +36,7 @@ const ESCAPES: readonly (readonly [codePoint: number, escape: string])[] = [
 
 /** JSON without \u escapes. */
 export const JSON_NOTATION: Notation = {
+  anyPrefix: 'any-',
   quote: literal('"'),
   anyString: null,
   comma: literal(', '),
@@ -72,6 +75,7 @@ function untilTag(tag: string): string {
  * whichever tag closes it.
  */
 export const BARE: Notation = {
+  anyPrefix: 'any-bare-',
   quote: '""',
   anyString: null,
   comma: '""',
@@ -92,6 +96,7 @@ export const UNQUOTED: Notation = { ...BARE, character: classOf, text: literal }
 /** Gemma 4's objects: `{name:<|"|>text<|"|>,n:5}`. */
 export const TAGGED: Notation = {
   ...BARE,
+  anyPrefix: 'any-tagged-',
   quote: literal('<|"|>'),
   anyString: untilTag('<|"|>'),
   comma: literal(','),

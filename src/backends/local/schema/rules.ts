@@ -54,6 +54,11 @@ export class Rules {
 
   /** The grammar. Its first rule, the root, is `expression`. */
   grammar(expression: string): string {
-    return [`${this.#prefix}root ::= ${expression}`, ...this.#rules, ''].join('\n');
+    return `${this.#prefix}root ::= ${expression}\n${this.text}`;
+  }
+
+  /** All rules but a root. */
+  get text(): string {
+    return this.#rules.map((rule) => `${rule}\n`).join('');
   }
 }

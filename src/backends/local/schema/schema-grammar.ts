@@ -41,14 +41,14 @@ const ANY_LEVELS = 32;
 /** Any JSON object. */
 export function jsonGrammar(): string {
   const compiler = new SchemaCompiler(true, '', new Work(''));
-  return compiler.rules.grammar(compiler.object({}, ''));
+  return compiler.grammar(compiler.object({}, ''));
 }
 
 /** `param`: name of the schema in errors. Throws INVALID_REQUEST with the place in the schema. */
 export function schemaGrammar(schema: unknown, param: string): string {
   return bounded(schema, param, () => {
     const compiler = new SchemaCompiler(schema as Json, param, new Work(param));
-    return compiler.rules.grammar(compiler.value(schema as Json, param));
+    return compiler.grammar(compiler.value(schema as Json, param));
   });
 }
 
@@ -64,6 +64,9 @@ export function bounded<Result>(schema: unknown, param: string, compile: () => R
     throw isStackFull ? invalid(param, 'nests too deep to be compiled') : error;
   }
 }
+
+type AnyValue = Readonly<Record<'root' | 'rules', string>>;
+const anyValues = new Map<Notation, AnyValue>();
 
 /** A property of an object, and the path of its schema in errors. */
 export interface Property {
@@ -81,7 +84,7 @@ export class SchemaCompiler {
   readonly rules: Rules;
   /** Rule name of each `$ref` with the keywords beside it, reserved before the rule is written: it may be recursive. */
   readonly #ruleOf = new Map<string, string>();
-  /** Name of the rule for any JSON value, of the most levels that are written yet; null: none are. */
+  /** Name of the rule for any value; null: no rule refers to it yet. */
   #anyRule: string | null = null;
   #depth = 0;
 
@@ -151,14 +154,29 @@ export class SchemaCompiler {
   // ---- alternatives, references and combinations ------------------------------------------------
 
   #any(): string {
-    if (this.#anyRule !== null) return this.#anyRule;
-    const expressions = (types: readonly TypeName[]): string[] => types.map((type) => this.#typed(type, {}, ''));
-    const flat = this.rules.choice(expressions(['string', 'number', 'boolean', 'null']));
-    this.#anyRule = flat;
+    return (this.#anyRule ??= SchemaCompiler.anyValue(this.#notation).root);
+  }
+
+  /** The whole grammar, with the rules for any value if it needs them. Its root is `expression`. */
+  grammar(expression: string): string {
+    const any = this.#anyRule === null ? '' : SchemaCompiler.anyValue(this.#notation).rules;
+    return this.rules.grammar(expression) + any;
+  }
+
+  /** Rules for any value, and the name of their root. Grammars that are joined need them once. */
+  static anyValue(notation: Notation): AnyValue {
+    const known = anyValues.get(notation);
+    if (known !== undefined) return known;
+    const compiler = new SchemaCompiler(true, '', new Work(''), notation.anyPrefix, notation);
+    const expressions = (types: readonly TypeName[]): string[] => types.map((type) => compiler.#typed(type, {}, ''));
+    const flat = compiler.rules.choice(expressions(['string', 'number', 'boolean', 'null']));
+    compiler.#anyRule = flat;
     // Each level's objects and arrays hold the values of the level before.
     for (let level = 0; level < ANY_LEVELS; level++)
-      this.#anyRule = this.rules.choice([...expressions(['object', 'array']), flat]);
-    return this.#anyRule;
+      compiler.#anyRule = compiler.rules.choice([...expressions(['object', 'array']), flat]);
+    const made = { root: compiler.#anyRule, rules: compiler.rules.text };
+    anyValues.set(notation, made);
+    return made;
   }
 
   #reference(schema: JsonObject, path: string): string {
