@@ -47,11 +47,12 @@ test('a flood of lines is dropped, and the number of dropped lines is logged', a
 
 test('a stream that is read too fast is paused, and goes on later', async () => {
   const stream = new PassThrough().resume();
+  const since = performance.now();
   const count = pace(stream, 1000);
-  for (let sent = 0; sent < 200; sent += 1) count(1);
-  assert.not.ok(stream.isPaused());
-  count(200);
-  assert.ok(stream.isPaused());
+  let sent = 0;
+  for (; !stream.isPaused() && sent < 1_000_000; sent += 1) count(1);
+  const most = 251 + performance.now() - since;
+  assert.ok(sent > 250 && sent <= most, `${String(sent)} of ${String(most)}`);
   await once(stream, 'resume');
   // What was sent meanwhile is passed on.
   stream.write('x');
@@ -62,12 +63,15 @@ test('a flood of text is read later', async () => {
   const stream = new PassThrough();
   let read = 0;
   readText(stream, (text) => (read += text.length));
-  for (let sent = 0; sent < 16; sent += 1) stream.write('x'.repeat(64 * 1024));
-  await once(stream, 'pause');
-  assert.ok(read < 512 * 1024, String(read));
+  const paused = once(stream, 'pause');
+  // Each is more than may arrive at once, however much time passes between them.
+  const flood = 'x'.repeat(512 * 1024);
+  for (let sent = 0; sent < 2; sent += 1) stream.write(flood);
+  await paused;
+  assert.is(read, flood.length);
   stream.end();
   await once(stream, 'end');
-  assert.is(read, 16 * 64 * 1024);
+  assert.is(read, 2 * flood.length);
 });
 
 test('a process that was asked one question cannot flood the daemon with frames', async () => {
@@ -80,21 +84,24 @@ test('a process that was asked one question cannot flood the daemon with frames'
      const frames = Buffer.from('${many.toString('base64')}', 'base64');
      for (;;) writeSync(3, frames);`,
   );
+  const enough = new AbortController();
   let count = 0;
   let firstAt = 0;
-  const { isLate } = await askChild({
+  await askChild({
     entry,
     ask: { type: 'probe', measure: false, parentPid: process.pid },
-    timeoutMs: 2000,
+    signal: enough.signal,
     read() {
-      firstAt ||= performance.now();
+      if (count === 0) {
+        firstAt = performance.now();
+        setTimeout(() => enough.abort(), 2000);
+      }
       count += 1;
       return undefined;
     },
   });
   const seconds = (performance.now() - firstAt) / 1000;
   await rm(directory, { recursive: true });
-  assert.ok(isLate);
   assert.ok(count > 0 && count < 40_000 * (seconds + 1), `${String(count)} frames in ${String(seconds)} s`);
 });
 

@@ -159,17 +159,26 @@ test('the one log line for repeated errors has their number', () => {
 
 test('a complete message without end of stream: its slot and bytes time out and are freed', async () => {
   const bytes = encode({ messages: [{ role: 'user', content: 'x'.repeat(4000) }] });
-  const grpc = await start({ grpc: { requestMs: 400, arriving: 2, requestsBytes: 10_000 } });
-  const session = await openSession(grpc);
-  const held = [call(session, GENERATE), call(session, GENERATE)];
-  const ends = held.map((stream) => once(stream.resume(), 'close'));
-  const statuses = held.map((stream) => once(stream, 'response'));
-  for (const stream of held) stream.write(framed(bytes));
-  const client = grpc.connect();
+  const limits = { arriving: 2, requestsBytes: 10_000 };
+  const holdBoth = async (grpc: ScriptedGrpc): Promise<ClientHttp2Stream[]> => {
+    const session = await openSession(grpc);
+    const held = [call(session, GENERATE), call(session, GENERATE)];
+    for (const stream of held) stream.write(framed(bytes));
+    return held;
+  };
+  const patient = await start({ grpc: limits });
+  await holdBoth(patient);
+  const other = patient.connect();
   await waitFor('both places to be taken', async () => {
-    const { reason } = await failureOf(client.unary('Runtime/GetHealth')).catch(() => ({ reason: '' }));
+    const { reason } = await failureOf(other.unary('Runtime/GetHealth')).catch(() => ({ reason: '' }));
     return reason === 'BUSY';
   });
+
+  const grpc = await start({ grpc: { ...limits, requestMs: 400 } });
+  const held = await holdBoth(grpc);
+  const ends = held.map((stream) => once(stream.resume(), 'close'));
+  const statuses = held.map((stream) => once(stream, 'response'));
+  const client = grpc.connect();
   for (const [headers] of await Promise.all(statuses)) {
     assert.is(headers['grpc-status'], String(status.DEADLINE_EXCEEDED));
   }

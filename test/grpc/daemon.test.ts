@@ -192,7 +192,7 @@ test('cancel, deadline and a lost connection each stop the generation in the eng
   await engineIsIdle();
 
   // The client does not read and so does not cancel: the daemon must enforce the deadline itself.
-  const unread = client.stream('Inference/Generate', ENDLESS, { deadline: Date.now() + 3000 });
+  const unread = client.stream('Inference/Generate', ENDLESS, { deadline: Date.now() + 10_000 });
   await texts(unread, 1);
   const third = hold(pid);
   await routerIsIdle();
