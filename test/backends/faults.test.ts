@@ -297,9 +297,9 @@ it('requests that arrive together share one load', { one: { loadMs: 200 } }, {},
 
 it(
   'a load is cancelled only when its last waiting request is cancelled',
-  { one: { loadMs: 600 } },
+  { one: { load: 'rest' } },
   {},
-  async ({ backend, starts }) => {
+  async ({ backend, behave, starts }) => {
     const controllers = [new AbortController(), new AbortController()];
     const reason = new SvcError('CANCELLED', 'left');
     const both = controllers.map(({ signal }) =>
@@ -315,6 +315,7 @@ it(
     assert.is(await both[1], reason);
     await waitFor('the process to be gone', () => !isAlive(pid));
     assert.equal(backend.loadedModels(), []);
+    await behave('one', {});
     assert.is(textOf(await answer(backend, 'say 1')), 'word ');
   },
 );

@@ -2,11 +2,11 @@
 import { appendFile, mkdtemp, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { FileFacts } from '../../src/models/gguf/file-facts.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
+import { waitFor } from '../support/wait.ts';
 
 let folder = '';
 test.before(async () => {
@@ -20,6 +20,12 @@ async function file(name: string, content = 'x'): Promise<string> {
   return path;
 }
 
+/** Resolves when no call of the file system runs: all calls for facts so far know the state of their files. */
+async function statesKnown(): Promise<void> {
+  const known = (): boolean => !process.getActiveResourcesInfo().includes('FSReqPromise');
+  await waitFor('the states of the files', known, { intervalMs: 1 });
+}
+
 function counted(answer: (read: number) => unknown = (read) => read, keeps = true) {
   const read: string[] = [];
   let [running, most] = [0, 0];
@@ -28,7 +34,7 @@ function counted(answer: (read: number) => unknown = (read) => read, keeps = tru
     read: async (paths) => {
       read.push(paths.join(' '));
       most = Math.max(most, (running += 1));
-      await sleep(5);
+      await statesKnown();
       running -= 1;
       const result = answer(read.length);
       if (result instanceof Error) throw result;

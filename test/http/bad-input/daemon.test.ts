@@ -9,13 +9,14 @@ import { LIMITS } from '../../../src/protocol/limits.ts';
 import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
 import { assertExit } from '../../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
-import { hold, holdEngines } from '../../support/hold.ts';
+import { hold } from '../../support/hold.ts';
 import { configure, makeHome, type Home } from '../../support/home.ts';
 import { writeInfillModel } from '../../support/infill-model.ts';
 import { projectorPath } from '../../support/media-files.ts';
 import { modelPath } from '../../support/native-engine.ts';
 import { endServing } from '../../support/serving.ts';
 import { svc } from '../../support/svc.ts';
+import { waitFor } from '../../support/wait.ts';
 import { statusOfLong, TRIED, type Told, type TriedApi } from './tried-apis.ts';
 
 type Body = Readonly<Record<string, unknown>>;
@@ -166,26 +167,46 @@ async function read(res: Response, onText: (text: string) => void): Promise<{ te
 
 test('engines that crash in the middle of streams: an error event of each API, and never an end', async () => {
   const streaming = TRIED.filter(({ endless }) => endless !== undefined);
-  let begun = 0;
-  const crash = async (): Promise<void> => {
-    // Stopped first, so that no answer can end before the kill.
-    await holdEngines(daemon.client);
-    for (const { pid } of (await daemon.client.health()).models) if (pid !== null) process.kill(pid, 'SIGKILL');
+  const { models } = await daemon.client.health();
+  const pidOf = ({ body }: TriedApi): number => {
+    const pid = models.find(({ id }) => id === body['model'])?.pid;
+    assert.type(pid, 'number');
+    return pid as number;
   };
-  const answers = await Promise.all(
-    streaming.map(async (api) => {
-      const res = await send(api, { fields: api.endless ?? {} });
-      assert.is(res.status, 200, api.name);
-      let isSeen = false;
-      const answer = await read(res, () => {
-        if (isSeen) return;
-        isSeen = true;
-        begun += 1;
-        if (begun === streaming.length) void crash();
-      });
-      return { api, ...answer };
-    }),
-  );
+  const silent = new Map<number, number>();
+  for (const pid of streaming.map(pidOf)) silent.set(pid, (silent.get(pid) ?? 0) + 1);
+  const engines = [...silent.keys()];
+  // An engine runs from the arrival of all requests until its last answer has begun, so that none ends before the kill.
+  const held = engines.map(hold);
+  const goOn = async (): Promise<void> => {
+    await waitFor('all requests', async () => {
+      const health = await daemon.client.health();
+      return health.models.reduce((sum, { active, waiting }) => sum + active + waiting, 0) === streaming.length;
+    });
+    for (const each of held) each.release();
+  };
+  const begin = (pid: number): void => {
+    const left = (silent.get(pid) ?? 0) - 1;
+    silent.set(pid, left);
+    if (left > 0) return;
+    hold(pid);
+    if ([...silent.values()].every((count) => count === 0)) for (const each of engines) process.kill(each, 'SIGKILL');
+  };
+  const [answers] = await Promise.all([
+    Promise.all(
+      streaming.map(async (api) => {
+        const res = await send(api, { fields: api.endless ?? {} });
+        assert.is(res.status, 200, api.name);
+        let isSeen = false;
+        const answer = await read(res, () => {
+          if (!isSeen) begin(pidOf(api));
+          isSeen = true;
+        });
+        return { api, ...answer };
+      }),
+    ),
+    goOn(),
+  ]);
   for (const { api, text, isWhole } of answers) {
     assert.not.match(text, api.end ?? /$^/, api.name);
     assert.not.ok(isWhole, `${api.name}: the connection is cut`);

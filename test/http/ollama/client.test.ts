@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import { addKey } from '../../../src/home/key-file.ts';
 import { assertExit } from '../../support/exit.ts';
 import { spawnDaemon, type DaemonProcess } from '../../support/daemon.ts';
+import { holdEngines } from '../../support/hold.ts';
 import { configure, makeHome, type Home } from '../../support/home.ts';
 import { writeInfillModel } from '../../support/infill-model.ts';
 import { png, projectorPath } from '../../support/media-files.ts';
@@ -302,10 +303,12 @@ test('a model in use is unloaded after its answer', async () => {
   const endless = { model: 'caller', messages, stream: true as const, options: { num_predict: 5000 } };
   const stream = await client.chat(endless);
   const { value } = await stream[Symbol.asyncIterator]().next();
+  const held = await holdEngines(daemon.client);
   assert.is((value as { done: boolean }).done, false);
   assert.is((await client.generate({ model: 'caller', prompt: '', keep_alive: 0 })).done_reason, 'unload');
   assert.is(await isLoaded(), true);
   stream.abort();
+  held.release();
   await waitFor('the model to be unloaded', async () => !(await isLoaded()));
 });
 

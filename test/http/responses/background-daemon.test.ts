@@ -5,6 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type OpenAI from 'openai';
 import { spawnDaemon } from '../../support/daemon.ts';
+import { hold } from '../../support/hold.ts';
 import { openAiClient } from '../../support/openai.ts';
 import { endServing, serve, type Serving } from '../../support/serving.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -152,10 +153,13 @@ test('a daemon that stops in order leaves it to the next one', async (context) =
 });
 
 test('a cancelled one ends, for its readers, too', async ({ serving }) => {
+  const pid = await enginePid(serving, 'plain');
   const { id, events } = await begun(serving, LONG);
+  const held = hold(pid);
   const rest = eventsAfter(serving, id, events.length - 1);
   const cancelled = await serving.client.responses.cancel(id);
   assert.is(cancelled.status, 'cancelled');
+  held.release();
   assert.is(checkEvents([...events, ...(await rest)]).response.status, 'cancelled');
   const later = await serving.client.responses.retrieve(id);
   assert.equal([later.status, later.output], ['cancelled', cancelled.output]);
