@@ -9,7 +9,7 @@ import type { Message } from '../../src/protocol/generate.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { assertExit } from '../support/exit.ts';
-import { spawnDaemon } from '../support/daemon.ts';
+import { readyStatus, spawnDaemon } from '../support/daemon.ts';
 import { configure } from '../support/home.ts';
 import type { Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -57,7 +57,8 @@ test('a new daemon with the old settings, the same models, and the prefixes of c
   assertExit(restarted, 0);
   const status = JSON.parse(restarted.stdout) as Restarted;
   assert.equal(status.previous, { pid: before.pid, version: VERSION, killed: false });
-  assert.equal([status.state, status.mode, status.not_loaded], ['READY', 'background', []]);
+  assert.equal([status.mode, status.not_loaded], ['background', []]);
+  await readyStatus(clientOf(home));
   assert.is.not(status.pid, before.pid);
   const loads = [...status.loads].sort((one, other) => one.model.localeCompare(other.model));
   assert.equal(loads, [
@@ -149,7 +150,7 @@ test('without a daemon it starts one; a daemon in the foreground is left alone',
   const refused = await run('restart');
   assertExit(refused, 2);
   assert.match(refused.stderr, /runs in the foreground \(pid \d+\)\nhint: end it where it was started/);
-  assert.is((await daemon.client.status()).state, 'READY');
+  await readyStatus(daemon.client);
   daemon.kill('SIGTERM');
   await daemon.exit;
 });

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync, copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { readyStatus } from '../support/daemon.ts';
 import { assertExit } from '../support/exit.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 import { ControlClient } from '../../src/client/control-client.ts';
@@ -60,7 +61,8 @@ test('after use of everything, nothing of svc is left; a model in its own place 
     plan.left.filter(({ path }) => path === own).map(({ why }) => why),
     ['the model mine was added in its own place', 'not made by svc'].toReversed(),
   );
-  assert.is((await client.status()).state, 'READY', 'a dry run ends nothing');
+  // A dry run ends nothing.
+  await readyStatus(client);
 
   const unasked = await run('uninstall');
   assertExit(unasked, 2);

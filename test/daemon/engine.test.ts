@@ -8,7 +8,7 @@ import type { GenerateRequest, Message } from '../../src/protocol/generate.ts';
 import type { ReadyRecord } from '../../src/protocol/records.ts';
 import { ask } from '../http/ask.ts';
 import { daemonSuite, startIn } from '../support/daemon-suite.ts';
-import type { DaemonProcess } from '../support/daemon.ts';
+import { turnsOf, type DaemonProcess } from '../support/daemon.ts';
 import { LONG_CONTEXT } from '../support/hold.ts';
 import { configure } from '../support/home.ts';
 import { unless } from '../support/skip.ts';
@@ -97,8 +97,7 @@ test('a killed engine fails its own requests, turns the condition, and is restar
     return ready.status === 'ready' && status.models[0]?.pid !== first;
   });
   assert.is((await generate(daemon, 4)).end, 'finish');
-  const turns = daemon.log.filter((line) => 'to' in line).map(({ to }) => String(to));
-  assert.equal(turns, ['READY', 'DEGRADED', 'READY']);
+  assert.equal(turnsOf(daemon, 'engine'), ['fail', 'ok']);
 });
 
 test('cached prefixes survive a kill of the engine and a restart of the daemon', async (context) => {

@@ -12,7 +12,7 @@ import type { HealthRecord, ReadyRecord } from '../../src/protocol/records.ts';
 import { ask } from '../http/ask.ts';
 import { compiled } from '../support/compiled.ts';
 import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suite.ts';
-import type { DaemonProcess, DaemonProcessOptions } from '../support/daemon.ts';
+import { readyStatus, turnsOf, type DaemonProcess, type DaemonProcessOptions } from '../support/daemon.ts';
 import type { Home } from '../support/home.ts';
 import { startStopwatch } from '../support/stopwatch.ts';
 import { waitFor } from '../support/wait.ts';
@@ -47,8 +47,7 @@ async function generating(daemon: DaemonProcess, ticks: number, model?: string):
 test('a daemon starts, becomes ready, reports its addresses, and leaves only its state files', async (context) => {
   const daemon = await start(context).settled();
   const { client, socketPath, pid } = daemon;
-  const status = await client.status();
-  assert.is(status.state, 'READY');
+  const status = await readyStatus(client);
   assert.is(status.pid, pid);
   assert.is(status.mode, 'foreground');
   assert.is(status.last_exit, null);
@@ -78,10 +77,9 @@ test('the health record holds measured figures', async (context) => {
   const daemon = await start(context).settled();
   const health = await waitFor<HealthRecord | false>('a second sample', async () => {
     const record = await daemon.client.health();
-    return record.resources.cpu_percent !== null && record;
+    return record.resources.cpu_percent !== null && record.reason === null && record;
   });
   assert.is(health.status, 'ready');
-  assert.is(health.reason, null);
   assert.is(health.pid, daemon.pid);
   assert.ok((health.resources.cpu_percent ?? -1) >= 0);
   const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${String(daemon.pid)}/status`, 'utf8'))?.[1]) * 1024;
@@ -156,7 +154,7 @@ test('a start that died while holding the lock delays the next one only until th
   const lock = join(context.home.dir, 'state', 'start.lock');
   mkdirSync(lock);
   const second = await start(context).settled();
-  assert.is((await second.client.status()).state, 'READY');
+  await readyStatus(second.client);
   assert.not.ok(existsSync(lock));
 });
 
@@ -302,7 +300,10 @@ test('conditions change readiness, and each change is one log line', async (cont
   const daemon = await start(context).settled();
   const turn = async (status: string, state: string): Promise<number> => {
     daemon.send({ engine: { status, reason: `because ${status}` } });
-    await waitFor(`state ${state}`, async () => (await daemon.client.ready()).state === state);
+    await waitFor(`state ${state}`, async () => {
+      const { state: now, conditions } = await daemon.client.ready();
+      return now === state && conditions.find(({ name }) => name === 'engine')?.status === status;
+    });
     return (await ask({ socketPath: daemon.socketPath }, '/readyz')).status;
   };
   assert.is(await turn('fail', 'DEGRADED'), 503);
@@ -310,8 +311,14 @@ test('conditions change readiness, and each change is one log line', async (cont
   assert.match((await daemon.client.health()).reason ?? '', 'engine: because fail');
   assert.is(await turn('ok', 'READY'), 200);
   assert.is(await turn('warn', 'DEGRADED'), 200);
-  const turns = daemon.log.filter((line) => 'to' in line).map(({ from, to }) => `${String(from)} ${String(to)}`);
-  assert.equal(turns, ['STARTING READY', 'READY DEGRADED', 'DEGRADED READY', 'READY DEGRADED']);
+  assert.equal(turnsOf(daemon, 'engine'), ['fail', 'ok', 'warn']);
+  const states = daemon.log.filter((line) => 'to' in line);
+  const before = ['STARTING', ...states.map(({ to }) => to)].slice(0, -1);
+  assert.equal(
+    states.map(({ from }) => from),
+    before,
+  );
+  assert.ok(states.every(({ from, to }) => from !== to));
 });
 
 test('a removed control socket is bound again, and requests over the old one continue', async (context) => {

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import type OpenAI from 'openai';
 import { NotFoundError } from 'openai';
 import { openAiAt } from '../support/openai.ts';
-import { spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
+import { readyStatus, spawnDaemon, type DaemonProcess } from '../support/daemon.ts';
 import { enginePid, hold, holdEngines, LONG_CONTEXT } from '../support/hold.ts';
 import { configure, makeHome, type Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
@@ -24,8 +24,7 @@ test.before(async () => {
   configure(home, LONG_CONTEXT);
   await svc(['model', 'add', modelPath('tiny-llama'), '--name', 'random'], { home });
   daemon = await spawnDaemon(home).settled();
-  const { http, state } = await daemon.client.status();
-  assert.is(state, 'READY');
+  const { http } = await readyStatus(daemon.client);
   port = Number(String(http).split(':').at(-1));
   client = openAiAt(`http://127.0.0.1:${String(port)}`);
 });

@@ -7,6 +7,7 @@ import { ControlClient } from '../../src/client/control-client.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import { parseLogLine } from '../../src/log/format.ts';
 import type { LogRecord } from '../../src/protocol/logs.ts';
+import type { ConditionName, StatusRecord } from '../../src/protocol/records.ts';
 import type { Home } from './home.ts';
 import { SVC_COMMAND } from './svc.ts';
 import { waitFor } from './wait.ts';
@@ -42,6 +43,22 @@ export interface DaemonProcessOptions {
   /** Wrapper command; the daemon's command line is appended to it. */
   readonly through?: readonly string[];
   readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * Waits for the state READY and returns the status. On an overloaded machine a check of the files may take a second,
+ * which makes a daemon DEGRADED for a moment.
+ */
+export async function readyStatus(client: ControlClient): Promise<StatusRecord> {
+  return await waitFor<StatusRecord | false>('the state READY', async () => {
+    const status = await client.status();
+    return status.state === 'READY' && status;
+  });
+}
+
+/** The statuses that `condition` has turned to since the daemon started, in order. */
+export function turnsOf({ log }: DaemonProcess, condition: ConditionName): unknown[] {
+  return log.flatMap((line) => (line['condition'] === condition ? [line['status']] : []));
 }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
