@@ -5,10 +5,13 @@ import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
 import type { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../src/protocol/generate.ts';
 import { firstText } from '../support/first-text.ts';
+import { watchGrowth } from '../support/memory.ts';
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
 import { makeFakeLocal, type FakeLocal } from './fake-local.ts';
 import { ask, testWith, textOf } from './local-support.ts';
+
+const MIB = 1024 * 1024;
 
 function it(what: string, body: (local: FakeLocal) => Promise<void>): void {
   testWith(what, () => makeFakeLocal({ one: {} }), body);
@@ -47,7 +50,7 @@ for (const [prompt, what] of [
   ['loaded again', /reported a load that was not requested/],
 ] as const) {
   it(`an engine cannot fill the daemon's memory, nor block it: ${prompt}`, async ({ backend, log }) => {
-    const before = process.memoryUsage.rss();
+    const growth = watchGrowth(512 * MIB);
     const used = process.cpuUsage();
     // A consumer that reads all, and keeps nothing.
     const reading = (async (): Promise<void> => {
@@ -59,7 +62,7 @@ for (const [prompt, what] of [
     assert.match(String(ended.fields['reason']), what);
     const { user, system } = process.cpuUsage(used);
     assert.ok(user + system < 10e6, `${String((user + system) / 1e6)} s of processor time`);
-    const grown = (process.memoryUsage.rss() - before) / 1024 / 1024;
+    const grown = (await growth()) / MIB;
     assert.ok(grown < 512, `${String(grown)} MiB`);
     assert.is(textOf(await answer(backend, 'say 2')), 'word word ');
   });

@@ -144,12 +144,17 @@ test('the parser asks for more bytes if the header is incomplete, and never othe
 
 for (const [what, bytes, says] of HOSTILE) {
   test(`${what}: refused with one sentence`, () => {
-    const before = process.cpuUsage();
-    const sentence = refusal(bytes);
-    const { user, system } = process.cpuUsage(before);
-    assert.match(sentence, /^the file [a-z]/);
-    assert.match(sentence, says);
-    assert.ok(user + system < 100_000, 'without working through what the file claims');
+    let least = Infinity;
+    // Other threads of this process count as well, such as those that collect garbage.
+    for (let time = 0; time < 3; time += 1) {
+      const before = process.cpuUsage();
+      const sentence = refusal(bytes);
+      const { user, system } = process.cpuUsage(before);
+      least = Math.min(least, user + system);
+      assert.match(sentence, /^the file [a-z]/);
+      assert.match(sentence, says);
+    }
+    assert.ok(least < 100_000, 'without working through what the file claims');
   });
 }
 

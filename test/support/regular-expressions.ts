@@ -41,7 +41,7 @@ const MOST_RATIO = 24;
 const MEASUREMENTS = 3;
 /** CPU time. A shorter match cannot be measured reliably and does no harm. */
 const FLOOR_MS = 10;
-/** Limit for one expression with all its strings. A linear expression takes about a second. */
+/** CPU time for one expression with all its strings. A linear expression takes about a second. */
 const DEADLINE_MS = 60_000;
 
 /** Runs in a worker thread, which can be terminated in the middle of a match. */
@@ -94,13 +94,17 @@ export class Stopwatch {
     let last = pumps[0] as Pump;
     const worker = this.#worker;
     const slow = await new Promise<Slow | null>((resolve) => {
-      const timer = setTimeout(() => end({ pump: last, ratio: null }), deadlineMs);
+      const from = process.cpuUsage();
+      const timer = setInterval(() => {
+        const { user, system } = process.cpuUsage(from);
+        if (user + system > deadlineMs * 1000) end({ pump: last, ratio: null });
+      }, 100);
       const listen = (message: Message): void => {
         if ('pump' in message) last = message.pump;
         else end(message.slow);
       };
       const end = (result: Slow | null): void => {
-        clearTimeout(timer);
+        clearInterval(timer);
         worker.off('message', listen);
         resolve(result);
       };
