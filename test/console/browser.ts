@@ -9,7 +9,7 @@ import { modelPath } from '../support/native-engine.ts';
 import { svc } from '../support/svc.ts';
 
 /** On an idle machine everything takes less than a second; an overloaded one needs longer. */
-const PATIENCE_MS = 60_000;
+export const PATIENCE_MS = 180_000;
 const PROGRAMS = ['chromium', 'chromium-browser', 'google-chrome'];
 
 function browserPath(): string | undefined {
@@ -24,7 +24,7 @@ export interface Console {
   readonly home: Home;
   readonly daemon: DaemonProcess;
   readonly browser: Browser;
-  /** `http://127.0.0.1:PORT` */
+  /** `http://ADDRESS:PORT` */
   readonly url: string;
   /** Errors of the pages: exceptions, and what the content security policy refused. */
   readonly problems: readonly string[];

@@ -6,7 +6,7 @@ import { startUpstream, type Turn, type Upstream } from '../backends/cloud/upstr
 import { makeGate, type Gate } from '../support/gate.ts';
 import { unless } from '../support/skip.ts';
 import { waitFor } from '../support/wait.ts';
-import { noBrowser, openConsole, type Console } from './browser.ts';
+import { noBrowser, openConsole, PATIENCE_MS, type Console } from './browser.ts';
 
 const test = unless(noBrowser, suite);
 
@@ -322,6 +322,7 @@ test('conversations end with the page, unless they are to be kept', async () => 
 test('tabs keep their conversations beside each other, and a deleted one is gone in all', async () => {
   gate.open();
   const context = await served.browser.newContext();
+  context.setDefaultTimeout(PATIENCE_MS);
   const tab = async (): Promise<Page> => {
     const opened = await context.newPage();
     await opened.goto(`${served.url}/#/chat`);

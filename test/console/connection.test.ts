@@ -4,13 +4,14 @@ import * as assert from 'uvu/assert';
 import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
 import { spawnDaemon } from '../support/daemon.ts';
+import { OWN_ADDRESS } from '../support/own-address.ts';
 import { unless } from '../support/skip.ts';
 import { noBrowser, openConsole } from './browser.ts';
 
 const test = unless(noBrowser, suite);
 
 test('a daemon that is killed and started again', async () => {
-  const served = await openConsole();
+  const served = await openConsole({ env: { SVC_HTTP_ADDR: `${OWN_ADDRESS}:0` } });
   const page = await served.open('#/chat');
   await page.getByRole('textbox', { name: 'Message' }).fill('Hello');
   await page.keyboard.press('Enter');

@@ -11,7 +11,7 @@ import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import type { ModelRecord } from '../../src/protocol/records.ts';
 import { unless } from '../support/skip.ts';
 import { svc } from '../support/svc.ts';
-import { noBrowser, openConsole, type Console } from './browser.ts';
+import { noBrowser, openConsole, PATIENCE_MS, type Console } from './browser.ts';
 
 const test = unless(noBrowser, suite);
 
@@ -27,6 +27,7 @@ suite.before(async () => {
   await once(site, 'listening');
   // Not by `served.open`: what the browser refuses this page is reported as an error.
   foreign = await served.browser.newPage();
+  foreign.setDefaultTimeout(PATIENCE_MS);
   await foreign.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`);
 });
 suite.after(async () => {

@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core';
 import { addKey } from '../../src/home/key-file.ts';
 import { unless } from '../support/skip.ts';
 import { svc } from '../support/svc.ts';
-import { noBrowser, openConsole, type Console } from './browser.ts';
+import { noBrowser, openConsole, PATIENCE_MS, type Console } from './browser.ts';
 
 const test = unless(noBrowser, suite);
 
@@ -90,6 +90,7 @@ test('a link signs in once, and leaves neither address nor history', async () =>
   await page.getByText('ready').waitFor();
   assert.not.match(page.url(), /signin/);
   const other = await served.browser.newPage();
+  other.setDefaultTimeout(PATIENCE_MS);
   await other.goto(link);
   await other.getByText('the link has been used', { exact: false }).waitFor();
   assert.not.match(other.url(), /signin/);

@@ -23,7 +23,7 @@ export interface AskOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export type To = { readonly port: number } | { readonly socketPath: string };
+export type To = { readonly port: number; readonly host?: string } | { readonly socketPath: string };
 
 /** Sends a request and returns the response once its head has arrived. */
 export async function open(

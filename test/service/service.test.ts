@@ -19,6 +19,7 @@ import { serviceUnit, servesSocket, socketUnit } from '../../src/service/systemd
 import { ask } from '../http/ask.ts';
 import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
+import { OWN_ADDRESS } from '../support/own-address.ts';
 import { seenOf } from '../support/proc.ts';
 import { svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -61,7 +62,7 @@ function has(program: string): boolean {
 }
 
 async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
+  const server = createServer().listen(0, OWN_ADDRESS);
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
   server.close();
@@ -243,12 +244,13 @@ test('a connection to a systemd socket starts the daemon, which takes over both 
   const runtime = join(home.dir, 'run');
   mkdirSync(runtime, { mode: 0o700 });
   const port = await freePort();
+  const address = `${OWN_ADDRESS}:${String(port)}`;
   const socketPath = join(runtime, 'svc.sock');
   const kept = Object.keys(childEnvironment()).flatMap((name) => ['-E', name]);
   const child = spawn(
     'systemd-socket-activate',
     [
-      ...['-l', `127.0.0.1:${String(port)}`, '-l', socketPath, '--fdname=http:control', ...kept],
+      ...['-l', address, '-l', socketPath, '--fdname=http:control', ...kept],
       ...['-E', `SVC_HOME=${home.dir}`, process.execPath, '--import', 'tsx', 'src/cli/main.ts', 'serve'],
       ...['--mode', 'service'],
     ],
@@ -258,10 +260,10 @@ test('a connection to a systemd socket starts the daemon, which takes over both 
   await waitFor('the sockets', () => existsSync(socketPath));
   chmodSync(socketPath, 0o600);
   // The first connection waits for the daemon and is answered.
-  assert.is((await ask({ port }, '/livez')).status, 200);
+  assert.is((await ask({ host: OWN_ADDRESS, port }, '/livez')).status, 200);
   const client = new ControlClient(socketPath);
   const status = await client.status();
-  assert.is(status.http, `127.0.0.1:${String(port)}`);
+  assert.is(status.http, address);
   assert.is(status.mode, 'service');
   assert.is(status.pid, child.pid, 'the process that systemd watches');
   const ended = once(child, 'exit');
@@ -352,7 +354,7 @@ test('install writes the units, status reports them, uninstall leaves nothing', 
   assert.match(other.stderr, 'other settings');
 
   // An installed service is started through systemd, which fails here and gives its reason.
-  const start = await svc(['start'], { home, env: env2 });
+  const start = await svc(['start', '--timeout', '150s'], { home, env: env2 });
   assertExit(start, 1);
   assert.match(start.stderr, /ended as it started/);
 
