@@ -16,8 +16,13 @@ import { root } from './root.js';
 const TIMEOUT_MS = 900_000;
 /** Time for a file to exit after its last test. A server that a failed test did not close would keep it running. */
 const END_MS = 60_000;
-/** Time for the last processes of a file to exit after its end. */
-const GRACE_MS = 2_000;
+/** Time for the output of a file to end after it: a process that it left behind may hold it open. */
+const OUTPUT_MS = 2_000;
+/**
+ * Time for the last processes of a file to exit after its end. An engine that was just started when its daemon was
+ * killed ends only once it has its program, which takes long on a busy machine.
+ */
+const GRACE_MS = 30_000;
 /** Compiled code of npm, which it keeps there on Node 22 and later. */
 const NPM_CACHE = 'node-compile-cache';
 /** The last line of uvu's summary. */
@@ -91,7 +96,7 @@ async function runToEnd([node, ...args], scratch, endMs) {
   const code = await new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)));
   clearTimeout(timer);
   clearTimeout(lastTimer);
-  await Promise.race([Promise.all([ended(child.stdout), ended(child.stderr)]), sleep(GRACE_MS)]);
+  await Promise.race([Promise.all([ended(child.stdout), ended(child.stderr)]), sleep(OUTPUT_MS)]);
   child.stdout.destroy();
   child.stderr.destroy();
   return { code, output: Buffer.concat(chunks).toString(), timeout };

@@ -38,7 +38,7 @@ test('start, status, health and stop', async ({ run, home }) => {
   assert.is(record.mode, 'background');
   assert.match(record.http ?? '', /^127\.0\.0\.1:\d+$/);
 
-  const again = await run('start');
+  const again = await run('start', '--timeout', '150s');
   assertExit(again, 0);
   assert.match(again.stdout, new RegExp(`already running \\(pid ${String(record.pid)}\\)`));
 
@@ -127,7 +127,7 @@ test('a daemon that exits during startup is reported at once, with its last log 
   assertExit(result, 1);
   assert.ok(performance.now() - startedAt < 120_000, 'not when its time is over');
   assert.match(result.stderr, /^svc: the daemon ended as it started \(exit code 78\): .*unknown key "htp"\nhint: /m);
-  const json = await run('start', '--json');
+  const json = await run('start', '--json', '--timeout', '150s');
   const { error } = JSON.parse(json.stderr) as { error: { message: string } };
   assert.match(error.message, /unknown key "htp"/);
   assert.match((await run('logs')).stderr, /also wrote to standard error/);
@@ -138,7 +138,10 @@ test('a port that is in use is named in the error', async ({ home }) => {
   await once(other, 'listening');
   const { port } = other.address() as { port: number };
   try {
-    const result = await svc(['start'], { home, env: { SVC_HTTP_ADDR: `127.0.0.1:${String(port)}` } });
+    const result = await svc(['start', '--timeout', '150s'], {
+      home,
+      env: { SVC_HTTP_ADDR: `127.0.0.1:${String(port)}` },
+    });
     assertExit(result, 1);
     assert.match(result.stderr, new RegExp(String(port)));
   } finally {

@@ -19,7 +19,10 @@ test('a port that is taken: one message, with the program that has it and a comm
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo;
   try {
-    const result = await svc(['start'], { home, env: { SVC_HTTP_ADDR: `127.0.0.1:${String(port)}` } });
+    const result = await svc(['start', '--timeout', '150s'], {
+      home,
+      env: { SVC_HTTP_ADDR: `127.0.0.1:${String(port)}` },
+    });
     assertExit(result, 1);
     const [message = '', hint = '', ...more] = result.stderr.trim().split('\n');
     assert.match(

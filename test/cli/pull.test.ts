@@ -71,7 +71,7 @@ test("the daemon pulls for the command, with the command's hub and token, and fo
   run,
 }) => {
   hub.token = 'hf_of_the_command';
-  assertExit(await run('start'), 0);
+  assertExit(await run('start', '--timeout', '150s'), 0);
   const refused = await svc(['model', 'pull', 'hf:acme/Tiny-GGUF'], { home, env: env() });
   assertExit(refused, 77);
   assert.match(refused.stderr, /hint: accept its terms/);
@@ -117,7 +117,7 @@ test('an invalid name, an unknown model and a hub that is disabled are errors', 
 });
 
 test('running a model that is not downloaded prints the pull command', async ({ run }) => {
-  assertExit(await run('start'), 0);
+  assertExit(await run('start', '--timeout', '150s'), 0);
   const { code, stderr } = await run('run', '-m', 'hf:acme/Tiny-GGUF', 'Hello');
   assert.is(code, 1);
   assert.match(stderr, /hint: pull it: svc model pull hf:acme\/Tiny-GGUF/);

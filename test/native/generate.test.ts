@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import type { EngineRequest } from '../../src/engine/addon.ts';
 import { rejection } from '../support/errors.ts';
 import { ENDLESS_CONTEXT, ENDLESS_TOKENS, openEngine, type TestEngine } from '../support/native-engine.ts';
-import { waitFor } from '../support/wait.ts';
+import { PATIENCE_MS, waitFor } from '../support/wait.ts';
 
 const test = suite<{ engine: TestEngine }>('generate');
 
@@ -95,7 +95,7 @@ test('outputs that a busy JavaScript thread missed are joined, and none is lost'
   const answered = engine.answer(request.id);
   await engine.native.submit(request);
   const callsBefore = engine.steps.length;
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + PATIENCE_MS;
   const isAnswering = (): boolean => {
     const { active, waiting } = engine.native.stats();
     return active + waiting > 0;

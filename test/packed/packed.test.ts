@@ -210,7 +210,7 @@ test('the README states the true package size', async () => {
 
 test('installed beside a running daemon, the next version is noticed; `svc restart` comes back with it', async () => {
   const next = await nextVersion(join(root, 'build', 'packages'));
-  await svc('start');
+  await svc('start', '--timeout', '150s');
   const model = join(world.dir, 'mine.gguf');
   await copyFile(join(await platformFolder(), 'nano.gguf'), model);
   await svc('model', 'add', model, '--name', 'mine');

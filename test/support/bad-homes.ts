@@ -18,7 +18,7 @@ import { svc, type SvcResult } from './svc.ts';
 const SPECS = await loadSpecs();
 
 /** Time limit of a command; one that hangs is killed and rejects. */
-export const TIMEOUT_MS = 30_000;
+export const TIMEOUT_MS = 180_000;
 /** Commands that use no file of the home. */
 export const WITHOUT_HOME: readonly string[] = ['version', 'completion'];
 /** Reports the problem as a failed check, after it has measured the speed of the devices. */
