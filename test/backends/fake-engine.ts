@@ -10,7 +10,7 @@
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
-import type { EngineOutput, EngineRequest, NativeLoadOptions } from '../../src/engine/addon.ts';
+import type { EngineOutput, EngineRequest, EngineTokenizeRequest, NativeLoadOptions } from '../../src/engine/addon.ts';
 import { encodeFrame, FrameDecoder, MAX_FRAME_BYTES, TO_ENGINE } from '../../src/engine/frames.ts';
 import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
 
@@ -268,6 +268,15 @@ function generate(request: EngineRequest): void {
   send({ type: 'accepted', id: request.id, inputTokens: 3 });
 }
 
+/** A conversation gets its prompt too, a text does not. */
+function tokenize(request: EngineTokenizeRequest): void {
+  const { id } = request;
+  send({ type: 'tokens', id, tokens: [1, 2, 3], ...('text' in request ? {} : { prompt: 'a prompt' }) });
+  const usage = { input_tokens: 3, output_tokens: 0, cached_tokens: 0 };
+  const timings = { started_ms: 1, first_token_ms: null, finished_ms: 1 };
+  send({ type: 'step', outputs: [{ id, text: '', finish: { reason: 'stop', usage, timings } }] });
+}
+
 /** What only a damaged or compromised engine sends. */
 function attack(prompt: string, id: number): void {
   if (prompt === 'garbage') pipe.write('this is no frame');
@@ -354,6 +363,7 @@ pipe.on('data', (chunk: Buffer) => {
     if (message.type === 'load') void load(message.path, message.options);
     else if (message.type === 'estimate') estimate(message.path, message.options, message.contextLengths);
     else if (message.type === 'generate') generate(message.request);
+    else if (message.type === 'tokenize') tokenize(message.request);
     else if (message.type === 'grant_cells') granted(message.cells, message.refusal);
     else if (message.type === 'prefix_bytes') tellPrefixBytes(message.bytes);
     else if (message.type === 'close') process.exit(0);

@@ -2,6 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../src/protocol/generate.ts';
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
@@ -14,6 +15,16 @@ function it(what: string, body: (local: FakeLocal) => Promise<void>): void {
 
 const answer = (backend: LocalBackend, prompt: string): Promise<GenerateEvent[]> =>
   collect(backend.generate(ask(prompt, 'one'), context()));
+
+/** Returns the code of the error with which the events end; null: none. */
+async function refusalOf(events: AsyncIterable<unknown>): Promise<string | null> {
+  try {
+    for await (const _ of events);
+    return null;
+  } catch (error) {
+    return SvcError.from(error).code;
+  }
+}
 
 it('a prompt that kills its engine twice disturbs other answers only once', async ({ backend, starts }) => {
   // Kills its engine both times. The other requests have no text yet, or arrive while this one is retried.
@@ -59,6 +70,17 @@ it('an engine that crashes under every prompt is left alone', async ({ backend, 
   const codes: string[] = [];
   for (let each = 0; each < 8; each++) {
     codes.push((await failure(answer(backend, `crash after 0, ${'x'.repeat(each)}`))).code);
+  }
+  assert.is(codes.at(-1), 'NOT_READY', codes.join());
+  assert.ok((await starts('one')).length < 2 * codes.length);
+});
+
+it('counting tokens does not show that an engine works', async ({ backend, starts }) => {
+  const codes: string[] = [];
+  for (let each = 0; each < 8; each++) {
+    const prompt = `crash after 0, ${'x'.repeat(each)}`;
+    const refusal = await refusalOf(backend.tokenize(ask(prompt, 'one'), context()));
+    codes.push(refusal ?? (await failure(answer(backend, prompt))).code);
   }
   assert.is(codes.at(-1), 'NOT_READY', codes.join());
   assert.ok((await starts('one')).length < 2 * codes.length);

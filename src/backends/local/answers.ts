@@ -88,7 +88,7 @@ export class Answers {
               visit.isSuspect = false;
               hasContent = true;
             } else {
-              isFinished = wanted !== 'tokens';
+              isFinished = answer.isComputed;
               if (event.repetition !== undefined) {
                 this.#options.log.warn({ id: traceId, model, ...event.repetition }, 'the answer repeats itself');
               }

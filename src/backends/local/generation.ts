@@ -70,6 +70,8 @@ export interface AnswerHead {
 /** `Content`: the events between `start` and `finish`. */
 export abstract class EngineAnswer<Content extends ContentEvent> {
   readonly id: number;
+  /** The model computes it: its end shows that the engine works. */
+  readonly isComputed: boolean = true;
   protected readonly owner: AnswerOwner;
   #accepted = false;
   #inputTokens: number | undefined;

@@ -5,6 +5,7 @@ import type { TokensEvent } from '../../protocol/tokenize.ts';
 import { EngineAnswer, type AnswerOwner } from './generation.ts';
 
 export class Tokenizing extends EngineAnswer<TokensEvent> {
+  override readonly isComputed = false;
   readonly #hasPieces: boolean;
   readonly #hasPrompt: boolean;
   /** undefined: not received; null: taken. */
@@ -40,6 +41,7 @@ export class Tokenizing extends EngineAnswer<TokensEvent> {
 }
 
 export class Detokenizing extends EngineAnswer<TextEvent> {
+  override readonly isComputed = false;
   /** undefined: not received; null: taken. */
   #text: string | null | undefined;
 
