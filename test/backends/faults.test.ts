@@ -130,7 +130,7 @@ it(
   SOON,
   async ({ backend, starts }) => {
     const speaking = backend.generate(ask('endless', 'one'), context());
-    assert.is((await speaking.next()).value?.type, 'start');
+    await firstText(speaking);
     const error = await failure(answer(backend, 'prepare'));
     assert.is(error.code, 'INVALID_REQUEST', error.message);
     assert.match(error.message, /could not finish preparing this request/);

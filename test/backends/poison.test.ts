@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import type { LocalBackend } from '../../src/backends/local/local-backend.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent } from '../../src/protocol/generate.ts';
+import { firstText } from '../support/first-text.ts';
 import { waitFor } from '../support/wait.ts';
 import { collect, context, failure } from './conformance.ts';
 import { makeFakeLocal, type FakeLocal } from './fake-local.ts';
@@ -74,6 +75,42 @@ it('an engine that crashes under every prompt is left alone', async ({ backend, 
   assert.is(codes.at(-1), 'NOT_READY', codes.join());
   assert.ok((await starts('one')).length < 2 * codes.length);
 });
+
+it('prompts whose clients leave before they kill an engine keep nobody waiting', async ({ backend, starts }) => {
+  for (let poison = 0; poison < 6; poison++) {
+    assert.is(textOf(await answer(backend, 'say 1')), 'word ');
+    const leaving = new AbortController();
+    const request = { ...ask('poison', 'one'), sampling: { seed: poison } };
+    const events = backend.generate(request, context(leaving.signal));
+    assert.is((await events.next()).value?.type, 'start');
+    leaving.abort(new SvcError('CANCELLED', 'the client has left'));
+    assert.is((await failure(events.next())).code, 'CANCELLED');
+    const [pid = 0] = backend.pids();
+    process.kill(pid, 'SIGKILL');
+    await waitFor('its end', () => !backend.pids().includes(pid));
+  }
+  assert.is(textOf(await answer(backend, 'say 1')), 'word ');
+  assert.is((await starts('one')).length, 7);
+});
+
+testWith(
+  'a request whose preparation never ends is the one to blame, not another that was in the engine',
+  () => makeFakeLocal({ one: {} }, { stall_timeout_seconds: 0.8 }),
+  async ({ backend }) => {
+    const speaking = backend.generate(ask('endless', 'one'), context());
+    await firstText(speaking);
+    assert.is((await failure(answer(backend, 'prepare'))).code, 'INVALID_REQUEST');
+    await failure(collect(speaking));
+    // Now it is tried alone, so that others begin only after its end.
+    const ends: string[] = [];
+    const note = (what: string) => (): void => void ends.push(what);
+    await Promise.all([
+      failure(answer(backend, 'prepare')).then(note('prepare')),
+      answer(backend, 'say 1').then(note('say 1')),
+    ]);
+    assert.equal(ends, ['prepare', 'say 1']);
+  },
+);
 
 it('counting tokens does not show that an engine works', async ({ backend, starts }) => {
   const codes: string[] = [];

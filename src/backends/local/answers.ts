@@ -15,12 +15,13 @@ import type { ModelRecord } from '../../protocol/records.ts';
 import type { RerankRequest } from '../../protocol/rerank.ts';
 import type { DetokenizeRequest, TokenizeRequest } from '../../protocol/tokenize.ts';
 import type { GenerateContext } from '../backend.ts';
-import type { Visit } from './backoff.ts';
+import type { Leaving, Visit } from './backoff.ts';
 import type { EngineModel } from './engine-model.ts';
 import type { ContentEvent, EngineAnswer } from './generation.ts';
 import type { Pool } from './pool.ts';
 import { checkKind, explained, type Wanted } from './request.ts';
 import type { Supervisor } from './supervisor.ts';
+import type { Turn } from './suspects.ts';
 
 export interface AnswersOptions {
   readonly pool: Pool;
@@ -66,29 +67,30 @@ export class Answers {
     const ask = prepare(found);
     const { engine, model, ready, release } = this.#borrow(request, found, context);
     const { signal, arrivedAt, traceId } = context;
-    let [isStarted, hasContent, isFinished] = [false, false, false];
+    let [isStarted, hasContent] = [false, false];
     try {
       let isAsked = await engine.culprits.rest(request, signal);
       for (let attempt = isAsked ? 2 : 1; ; attempt++) {
-        let begun = (): void => undefined;
+        let turn: Turn | undefined;
         let visit: Visit | undefined;
+        let leaving: Leaving = 'given up';
         try {
-          if (isAsked) begun = await engine.suspects.turn(signal);
+          if (isAsked) turn = await engine.suspects.turn(signal);
           do await ready();
           while (!isAsked && (await engine.suspects.none(signal)));
           const answer = ask(engine);
-          visit = engine.culprits.enter(request, isAsked);
+          visit = engine.culprits.enter(request, answer.id, turn);
           isAsked = true;
           for await (const event of answer.events(signal, { model, arrivedAt })) {
             if (event.type === 'start') {
               if (isStarted) continue;
               isStarted = true;
             } else if (event.type !== 'finish') {
-              begun();
-              visit.isSuspect = false;
+              turn?.end();
+              leaving = 'ended';
               hasContent = true;
             } else {
-              isFinished = answer.isComputed;
+              leaving = answer.isComputed ? 'answered' : 'ended';
               if (event.repetition !== undefined) {
                 this.#options.log.warn({ id: traceId, model, ...event.repetition }, 'the answer repeats itself');
               }
@@ -97,13 +99,14 @@ export class Answers {
           }
           return;
         } catch (error) {
+          if (!signal.aborted) leaving = 'ended';
           if (!(error instanceof SvcError)) throw error;
           if (attempt > 1 || hasContent || error.code !== 'ENGINE_CRASHED') throw explained(error, request, engine);
           const facts = { id: traceId, model, reason: error.message };
           this.#options.log.warn(facts, 'engine crashed before the first token: retrying once');
         } finally {
-          begun();
-          if (visit !== undefined) engine.culprits.leave(visit, isFinished);
+          turn?.end();
+          if (visit !== undefined) engine.culprits.leave(visit, leaving);
         }
       }
     } finally {

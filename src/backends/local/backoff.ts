@@ -3,7 +3,9 @@
  *
  * A crash delays the restart of the engine, and with it all requests, unless its culprit is known: then the next request
  * with the same content is delayed instead, so that a prompt that crashes the engine keeps no other client waiting. The
- * culprit is the request that was alone in the engine, or that was retried alone (suspects.ts) and had no content yet.
+ * culprit is the request whose preparation did not end, that was retried alone (suspects.ts) and had no content yet, or
+ * that was alone in the engine. A request that a client has given up before its first content counts as in the engine
+ * for a while: the engine may still be at work on it.
  *
  * A new culprit proves nothing about an engine that crashes under any prompt. So it clears the engine only if a request
  * has been finished since the last new culprit; otherwise the crash counts against the engine, too.
@@ -12,11 +14,14 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError } from '../../protocol/errors.ts';
 import { abortable } from '../abortable.ts';
+import type { Turn } from './suspects.ts';
 
 /** Longest delay that requests wait for; they are refused during a longer one. */
 export const PATIENCE_MS = 2_000;
 /** Time after the delay for which a culprit is remembered. */
 const REMEMBERED_MS = 60_000;
+/** Time for which a request that was given up counts as in the engine: a step and the report of a crash take less. */
+const GIVEN_UP_MS = 5_000;
 /** Maximum number of culprits that are remembered. */
 const MOST_CULPRITS = 64;
 
@@ -28,10 +33,19 @@ export function restartDelayMs(failures: number): number {
 
 /** A request in the engine. */
 export interface Visit {
-  readonly request: object;
-  /** True until a request that is retried alone has content. */
-  isSuspect: boolean;
+  /** Its id there. */
+  readonly id: number;
+  /** undefined: it is not retried alone. */
+  readonly turn: Turn | undefined;
+  /** The request. Only its digest once it has left: it may be large. */
+  readonly content: object | string;
 }
+
+/**
+ * How a request has left the engine. `answered`: the model has computed the whole answer. `given up`: its client has
+ * left before the first content. `ended`: any other way.
+ */
+export type Leaving = 'answered' | 'ended' | 'given up';
 
 interface Culprit {
   readonly crashes: number;
@@ -70,29 +84,36 @@ export class Culprits {
     return true;
   }
 
-  enter(request: object, isSuspect: boolean): Visit {
-    const visit = { request, isSuspect };
+  /** `id`: of the request in the engine. */
+  enter(content: object, id: number, turn: Turn | undefined): Visit {
+    const visit = { id, turn, content };
     this.#visits.add(visit);
     return visit;
   }
 
-  /** `isFinished`: the model has computed the whole answer. */
-  leave(visit: Visit, isFinished: boolean): void {
-    this.#visits.delete(visit);
-    if (!isFinished) return;
+  leave(visit: Visit, how: Leaving): void {
+    const wasInside = this.#visits.delete(visit);
+    if (how === 'given up' && wasInside) this.#linger({ ...visit, content: digestOf(visit.content) });
+    if (how !== 'answered') return;
     this.#hasFinished = true;
-    if (this.#known.size > 0) this.#known.delete(digestOf(visit.request));
+    if (this.#known.size > 0) this.#known.delete(digestOf(visit.content));
   }
 
-  /** Call when the loaded engine has crashed. Returns the number of consecutive failures, of which it had `failures`. */
-  failuresAfter(error: SvcError, failures: number): number {
-    const visits = [...this.#visits];
+  #linger(visit: Visit): void {
+    this.#visits.add(visit);
+    setTimeout(() => this.#visits.delete(visit), GIVEN_UP_MS).unref();
+  }
+
+  /**
+   * Call when the loaded engine has crashed. `endless`: id of the request whose preparation did not end; null: none.
+   * Returns the number of consecutive failures, of which it had `failures`.
+   */
+  failuresAfter(error: SvcError, failures: number, endless: number | null): number {
+    const [visit, ...others] = this.#accused(endless);
     this.#visits.clear();
-    const suspects = visits.filter(({ isSuspect }) => isSuspect);
-    const [visit, ...others] = suspects.length > 0 ? suspects : visits;
     if (visit === undefined || others.length > 0) return failures + 1;
-    const crashes = (this.#find(visit.request)?.crashes ?? 0) + 1;
-    this.#note(visit.request, { crashes, retryAt: performance.now() + restartDelayMs(crashes), error });
+    const crashes = (this.#find(visit.content)?.crashes ?? 0) + 1;
+    this.#note(visit.content, { crashes, retryAt: performance.now() + restartDelayMs(crashes), error });
     if (crashes > 1) return failures;
     if (!this.#hasFinished) return failures + 1;
     this.#hasFinished = false;
@@ -103,14 +124,21 @@ export class Culprits {
     this.#known.clear();
   }
 
-  #find(request: object): Culprit | undefined {
-    const now = performance.now();
-    for (const [digest, { retryAt }] of this.#known) if (now > retryAt + REMEMBERED_MS) this.#known.delete(digest);
-    return this.#known.size === 0 ? undefined : this.#known.get(digestOf(request));
+  #accused(endless: number | null): Visit[] {
+    const visits = [...this.#visits];
+    if (endless !== null) return visits.filter(({ id }) => id === endless);
+    const suspects = visits.filter(({ turn }) => turn?.isOver === false);
+    return suspects.length > 0 ? suspects : visits;
   }
 
-  #note(request: object, culprit: Culprit): void {
-    const digest = digestOf(request);
+  #find(content: Visit['content']): Culprit | undefined {
+    const now = performance.now();
+    for (const [digest, { retryAt }] of this.#known) if (now > retryAt + REMEMBERED_MS) this.#known.delete(digest);
+    return this.#known.size === 0 ? undefined : this.#known.get(digestOf(content));
+  }
+
+  #note(content: Visit['content'], culprit: Culprit): void {
+    const digest = digestOf(content);
     this.#known.delete(digest);
     this.#known.set(digest, culprit);
     const [oldest] = this.#known.keys();
@@ -118,6 +146,7 @@ export class Culprits {
   }
 }
 
-function digestOf(request: object): string {
-  return createHash('sha256').update(JSON.stringify(request)).digest('base64');
+function digestOf(content: Visit['content']): string {
+  if (typeof content === 'string') return content;
+  return createHash('sha256').update(JSON.stringify(content)).digest('base64');
 }

@@ -53,8 +53,11 @@ export interface EngineChildOptions {
   grow(demand: CellDemand): Promise<number>;
   /** `isSilent` changed. */
   onSilence(): void;
-  /** The last callback, called once. CANCELLED, or NOT_READY when svc stops: the daemon ended the process. */
-  onEnd(error: SvcError): void;
+  /**
+   * The last callback, called once. CANCELLED, or NOT_READY when svc stops: the daemon ended the process. `endless`: id
+   * of the request whose preparation took longer than the stall timeout, so that the process was killed; null: none.
+   */
+  onEnd(error: SvcError, endless: number | null): void;
 }
 
 /** Gets what the engine sends for the requests, by id. */
@@ -63,8 +66,6 @@ export interface OutputReader {
   pushVectors(id: number, vectors: Float32Array): void;
   pushTokens(id: number, tokens: Omit<TokensEvent, 'type'>): void;
   push(outputs: readonly EngineOutput[]): void;
-  /** Preparing this request takes longer than the stall timeout; the engine is killed. */
-  failEndless(id: number): void;
 }
 
 type LogFrame = Extract<FromEngine, { type: 'log' }>;
@@ -81,6 +82,7 @@ export class EngineChild {
   #loaded = false;
   /** The reason for ending the process; undefined: not ended by us, so the exit status is the reason. */
   #verdict: SvcError | undefined;
+  #endless: number | null = null;
   #stats: NativeStats | null = null;
   #rssBytes: number | null = null;
   #privateBytes: number | null = null;
@@ -186,7 +188,7 @@ export class EngineChild {
       this.#watch = new StallWatch({
         timeoutMs: this.#options.stallTimeoutMs,
         onStall: (what, request) => {
-          if (request !== null) this.#options.inFlight.failEndless(request);
+          this.#endless = request;
           this.kill(this.#crash(what, 'if this machine is just slow, raise engine.stall_timeout_seconds'));
         },
         onSilence: this.#options.onSilence,
@@ -205,7 +207,7 @@ export class EngineChild {
     this.#watch?.stop();
     const { code, message } = this.#verdict;
     log[ORDERED.has(code) ? 'info' : 'error']({ model, pid: this.pid, code, reason: message }, 'engine ended');
-    this.#options.onEnd(this.#verdict);
+    this.#options.onEnd(this.#verdict, this.#endless);
   }
 
   async #load(): Promise<void> {

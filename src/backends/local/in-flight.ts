@@ -15,6 +15,13 @@ export interface LoadedEngine {
   readonly info: EngineInfo;
 }
 
+/** Not ENGINE_CRASHED: a retry would kill the next engine too. */
+const ENDLESS = new SvcError(
+  'INVALID_REQUEST',
+  'the engine could not finish preparing this request within engine.stall_timeout_seconds and was killed',
+  { hint: "the model's chat template may loop forever: try shorter messages or another model" },
+);
+
 type Answer = Generation | Embedding | Ranking | Tokenizing | Detokenizing;
 
 export class InFlight implements AnswerOwner, OutputReader {
@@ -86,23 +93,11 @@ export class InFlight implements AnswerOwner, OutputReader {
     for (const output of outputs) this.#answers.get(output.id)?.push(output);
   }
 
-  /** Not with ENGINE_CRASHED: a retry would kill the next engine too. */
-  failEndless(id: number): void {
-    this.#answers
-      .get(id)
-      ?.fail(
-        new SvcError(
-          'INVALID_REQUEST',
-          'the engine could not finish preparing this request within engine.stall_timeout_seconds and was killed',
-          { hint: "the model's chat template may loop forever: try shorter messages or another model" },
-        ),
-      );
-  }
-
-  failAll(error: SvcError): void {
+  /** `endless`: id of the request whose preparation did not end; null: none. */
+  failAll(error: SvcError, endless: number | null): void {
     const answers = [...this.#answers.values()];
     this.#answers.clear();
-    for (const answer of answers) answer.fail(error);
+    for (const answer of answers) answer.fail(answer.id === endless ? ENDLESS : error);
     this.onIdle();
   }
 

@@ -425,13 +425,13 @@ export class Supervisor {
       onSilence: () => {
         this.#options.onChange();
       },
-      onEnd: (error) => {
+      onEnd: (error, endless) => {
         this.#children.delete(child);
         // A process that waits for its plan has none of its memory yet.
         const isWaiting = this.state === 'loading' && !this.isLoadPlanned && !this.isEnding;
         if (this.#children.size === 0 || isWaiting) this.#plan = null;
         this.#options.onChange();
-        if (this.child === child) this.#failed(error);
+        if (this.child === child) this.#failed(error, endless);
       },
     });
     this.#children.add(child);
@@ -439,7 +439,8 @@ export class Supervisor {
     this.#become({ name: 'loading', child, done, askedContext: 0, isPlanned: false });
   }
 
-  #failed(error: SvcError): void {
+  /** `endless`: as for EngineChild's `onEnd`. */
+  #failed(error: SvcError, endless: number | null): void {
     if (error.code === 'ENGINE_CRASHED') this.#options.onCrash?.();
     const state = this.#state;
     const now = performance.now();
@@ -448,11 +449,11 @@ export class Supervisor {
     const isRefused = error.code === 'OUT_OF_MEMORY' && state.name === 'loading';
     const isTooLong = isRefused && state.askedContext > 0;
     if (isRefused) this.#grantedContext = 0;
-    else if (state.name === 'loaded') this.#failures = this.culprits.failuresAfter(error, this.#failures);
+    else if (state.name === 'loaded') this.#failures = this.culprits.failuresAfter(error, this.#failures, endless);
     else this.#failures++;
     const delayMs = isTooLong ? 0 : restartDelayMs(this.#failures);
     this.#become({ name: 'failed', error, retryAt: now + delayMs });
-    this.#failAll(state, error);
+    this.#failAll(state, error, endless);
     if (!this.#kept || !(isTooLong || error.code === 'ENGINE_CRASHED')) return;
     this.#restart = setTimeout(() => {
       if (this.#state.name === 'failed') this.#start();
@@ -470,9 +471,9 @@ export class Supervisor {
   }
 
   /** Fails everything that relied on the process of `state`. */
-  #failAll(state: State, error: SvcError): void {
+  #failAll(state: State, error: SvcError, endless: number | null = null): void {
     if (state.name === 'loading') state.done.reject(error);
-    this.#inFlight.failAll(error);
+    this.#inFlight.failAll(error, endless);
   }
 
   #become(state: State): void {

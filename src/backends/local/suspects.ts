@@ -11,15 +11,19 @@ import { deferred, type Deferred } from './deferred.ts';
 /** A prompt that crashes an engine does so while it is prepared or in the first steps. */
 const CLEARED_AFTER_MS = 10_000;
 
+/** The time for which a request is retried alone. */
+export interface Turn {
+  readonly isOver: boolean;
+  /** Call when the answer begins or the request ends. Idempotent. */
+  end(): void;
+}
+
 export class Suspects {
   /** The first is the one being retried. */
   readonly #queue: Deferred[] = [];
 
-  /**
-   * Resolves when it is this request's turn, with a function to call when its answer begins or it ends; calling it
-   * again does nothing. Throws `signal.reason`.
-   */
-  async turn(signal: AbortSignal): Promise<() => void> {
+  /** Resolves when it is this request's turn. Throws `signal.reason`. */
+  async turn(signal: AbortSignal): Promise<Turn> {
     const cleared = deferred();
     const before = this.#queue.at(-1);
     this.#queue.push(cleared);
@@ -35,11 +39,16 @@ export class Suspects {
       void before?.promise.then(clear);
       throw error;
     }
-    const timer = setTimeout(clear, CLEARED_AFTER_MS).unref();
-    return () => {
-      clearTimeout(timer);
-      clear();
+    const turn = {
+      isOver: false,
+      end: () => {
+        clearTimeout(timer);
+        turn.isOver = true;
+        clear();
+      },
     };
+    const timer = setTimeout(turn.end, CLEARED_AFTER_MS).unref();
+    return turn;
   }
 
   /** Resolves when no suspect is left; with false if there was none. Throws `signal.reason`. */
