@@ -41,6 +41,17 @@ test('a daemon that is killed and started again', async () => {
   assert.equal(served.problems, []);
 });
 
+test('by an address to which browsers send no Sec-Fetch-Site, without keys', async () => {
+  const served = await openConsole();
+  try {
+    const page = await served.open();
+    await page.goto(`${served.url.replace('127.0.0.1', '0.0.0.0')}/#/logs`);
+    await page.locator('.log-row').first().waitFor();
+  } finally {
+    await served.close();
+  }
+});
+
 test('a daemon that is not ready is shown with the reason, and the views read on', async () => {
   const served = await openConsole();
   try {

@@ -143,7 +143,12 @@ test('a GET of scope admin that a page could have sent is refused, whatever the 
         assert.is(await statusOf(path, { host, ...headers }), 403, `${path} ${host} ${JSON.stringify(headers)}`);
       }
       assert.is(await statusOf(path, { host }, 'HEAD'), 403, `HEAD ${path} ${host}`);
-      for (const headers of [{ 'x-api-key': 'any' }, { authorization: 'Bearer any' }, { 'sec-fetch-site': 'none' }]) {
+      for (const headers of [
+        { 'x-api-key': 'any' },
+        { 'x-api-key': '' },
+        { authorization: 'Bearer any' },
+        { 'sec-fetch-site': 'none' },
+      ]) {
         assert.is.not(await statusOf(path, { host, ...headers }), 403, `${path} ${JSON.stringify(headers)}`);
       }
     }
@@ -159,6 +164,21 @@ test('a GET of scope admin that a page could have sent is refused, whatever the 
   }
   const refused = await ask(listener, '/v1/runtime/doctor', { headers: { host: '0.0.0.0' } });
   assert.match(refused.json().error.hint, /connect to 127\.0\.0\.1/);
+});
+
+test('any other method of scope admin needs no header: browsers send an Origin with it', async () => {
+  const port = String(listener.port);
+  const routes = PUBLIC.filter(({ method, scope }) => method !== 'GET' && scope === 'admin');
+  assert.ok(routes.length >= 5, String(routes.length));
+  for (const { method, path } of routes) {
+    for (const host of [`0.0.0.0:${port}`, 'svc.example', `127.0.0.1:${port}`]) {
+      const statusOf = async (headers: Record<string, string>): Promise<number> =>
+        (await ask(listener, path, { method, body: {}, headers: { host, ...headers } })).status;
+      assert.is.not(await statusOf({}), 403, `${method} ${path} ${host}`);
+      assert.is(await statusOf({ origin: 'http://evil.example' }), 403, `${method} ${path} ${host}`);
+      assert.is(await statusOf({ origin: 'null' }), 403, `${method} ${path} ${host}`);
+    }
+  }
 });
 
 test("the GETs of Ollama's clients are answered with the Host 0.0.0.0", async () => {

@@ -49,7 +49,8 @@ export async function* askLines<Line extends { readonly type: string }>(
 /** Returns the answer of a request, whatever its status. Throws ApiError if there is none. */
 async function fetchAnswer(path: string, { method, body, signal }: Ask): Promise<Response> {
   const headers = new Headers({ accept: 'application/json, application/x-ndjson' });
-  if (key.value !== null) headers.set('authorization', `Bearer ${key.value}`);
+  // Empty it is no key, but still shows that this is no request of a page of another origin, which cannot have it.
+  headers.set('x-api-key', key.value ?? '');
   if (body !== undefined) headers.set('content-type', 'application/json');
   try {
     return await fetch(path, {

@@ -10,8 +10,9 @@
  *   route of Ollama's that changes nothing takes any type from clients that send neither an Origin nor a
  *   Sec-Fetch-Site: with a POST, browsers send the first to every server, and both to this machine.
  * - Cross-site GETs that make the daemon work: a page's GET for a picture has no Origin, and a Sec-Fetch-Site only where
- *   browsers trust the connection: by https, and to addresses of loopback and `localhost`. With any other Host, a route
- *   of scope `admin` needs a header of a key, which such a GET cannot have; the key's value does not matter here.
+ *   browsers trust the connection: by https, and to addresses of loopback and `localhost`. With any other Host, a GET of
+ *   scope `admin` needs a header of a key, which a page cannot send to another origin without a preflight; the key's
+ *   value does not matter here, and the console's may be empty. Browsers send an Origin with every other method.
  */
 import type { IncomingMessage } from 'node:http';
 import { SvcError } from '../../protocol/errors.ts';
@@ -68,7 +69,8 @@ export function checkOrigin(
 }
 
 /** True if a browser could have sent the request for any page, without a word about it. */
-function mayBeForeign({ headers }: IncomingMessage, host: string): boolean {
+function mayBeForeign({ method, headers }: IncomingMessage, host: string): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false;
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) return false;
   if (TRUSTED.test(hostName(host) ?? '')) return false;
   // Browsers send a password of a URL or of the user's as Basic.
