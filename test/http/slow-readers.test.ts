@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { watchGrowth } from '../support/memory.ts';
 import { waitFor } from '../support/wait.ts';
 import { MESSAGES, MIB, PATH, post, withListener } from './abuse-support.ts';
-import { dial, readAll } from './ask.ts';
-import { FINISH, START, text } from './scripted.ts';
+import { ask, dial, readAll } from './ask.ts';
+import { FINISH, hello, START, text } from './scripted.ts';
 
 test('a client that never reads holds bounded memory, then is cut off', async () => {
   let produced = 0;
@@ -108,6 +108,41 @@ test('an unread whole answer, and the unread end of a stream, are cut off', asyn
       }
     },
   );
+});
+
+test('a background response that cannot be answered is not started', async () => {
+  await withListener({ limits: { answersBytes: MIB } }, async (listener) => {
+    const body = JSON.stringify({ input: 'Hi', instructions: 'x'.repeat(16 * 1024), background: true });
+    const created: number[] = [];
+    const create = async (): Promise<number> => {
+      const { status } = await ask(listener, '/v1/responses', {
+        body,
+        headers: { 'content-type': 'application/json' },
+      });
+      created.push(status);
+      return status;
+    };
+    listener.backend.script = async function* () {
+      yield START;
+      yield text('x'.repeat(16 * MIB));
+      yield FINISH;
+    };
+    const socket = await dial(listener.port);
+    socket.on('error', () => undefined).pause();
+    socket.write(post(JSON.stringify({ messages: MESSAGES })));
+    await waitFor('its answer', () => listener.backend.requests.length === 1 && listener.router.active === 0);
+    listener.backend.script = hello;
+    await waitFor('a refusal', async () => (await create()) === 429);
+    for (let n = 0; n < 5; n += 1) assert.is(await create(), 429);
+    socket.destroy();
+    await waitFor('its bytes to be given back', async () => (await create()) === 200);
+    const started = created.filter((status) => status === 200).length;
+    await waitFor('their answers', () => {
+      const { requests } = listener.backend;
+      return requests.length > started && listener.router.active + listener.router.waiting === 0;
+    });
+    assert.is(listener.backend.requests.length, 1 + started);
+  });
 });
 
 test('a whole answer that is read slowly is not cut off', async () => {

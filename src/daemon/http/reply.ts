@@ -52,6 +52,7 @@ export class Reply {
   readonly #limits: ReplyLimits;
   readonly #signal: AbortSignal;
   readonly #unread: UnreadBytes;
+  #isReserved = false;
   #stream: StreamFormat | null = null;
   #heartbeat: NodeJS.Timeout | null = null;
   /** Ends once the client reads. Shared by all writers: the choices of an answer write to one stream. */
@@ -84,7 +85,16 @@ export class Reply {
     this.#res.writeContinue();
   }
 
-  /** Throws BUSY if the client has not read its earlier answers. */
+  /**
+   * Counts about `bytes` for a whole answer, before work that must not be done twice: the answer is not refused then.
+   * Throws BUSY if the client has not read its earlier answers.
+   */
+  reserve(bytes: number): void {
+    this.#count(bytes);
+    this.#isReserved = true;
+  }
+
+  /** Throws BUSY if the client has not read its earlier answers, unless room was reserved. */
   json(status: number, body: unknown): void {
     this.text(status, toJson(body), JSON_TYPE);
   }
@@ -92,7 +102,7 @@ export class Reply {
   /** As `json`. */
   text(status: number, body: string, contentType = 'text/plain; charset=utf-8'): void {
     const bytes = Buffer.from(body);
-    this.#count(bytes.length);
+    if (!this.#isReserved) this.#count(bytes.length);
     this.#whole(status, contentType, bytes);
   }
 
