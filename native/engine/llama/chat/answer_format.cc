@@ -1,6 +1,7 @@
 #include "engine/llama/chat/answer_format.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -48,21 +49,31 @@ void AddEndsOfReasoning(const common_peg_arena& parser, std::vector<std::string>
 }
 
 // True if the prompt ends with the mark of a call: the answer begins with a call's name or "all".
-bool BeginsCall(const common_chat_params& found) {
-  return GrammarTrigger(WordsOf(found.grammar_triggers)).Find(found.generation_prompt).has_value();
+// Only the template's own text counts: a message that is continued ends with the client's, which
+// may quote a mark, and may be too long to search.
+bool BeginsCall(const common_chat_params& found, const ChatOptions& options) {
+  if (options.continue_last) return false;
+  const std::string& prompt = found.generation_prompt;
+  const std::size_t searched = std::min(prompt.size(), GrammarTrigger::kWindow);
+  return GrammarTrigger(WordsOf(found.grammar_triggers))
+      .Find(std::string_view(prompt).substr(prompt.size() - searched))
+      .has_value();
 }
 
 }  // namespace
 
 bool OpensThinking(const AnswerFormat& format) {
   if (format.thinking_ends.empty()) return false;
-  // Looked up in the text: beside other characters, a tag may have other tokens.
-  const std::string& prompt = format.generation_prompt;
+  // Looked up in the text: beside other characters, a tag may have other tokens. A tag in the
+  // content that is continued is a quotation.
+  std::string_view prompt = format.generation_prompt;
+  if (prompt.ends_with(format.continued)) prompt.remove_suffix(format.continued.size());
   const std::size_t opened = prompt.rfind(format.thinking_start);
-  return opened != std::string::npos &&
-         std::none_of(
-             format.thinking_ends.begin(), format.thinking_ends.end(),
-             [&](const std::string& end) { return prompt.find(end, opened) != std::string::npos; });
+  return opened != std::string_view::npos &&
+         std::none_of(format.thinking_ends.begin(), format.thinking_ends.end(),
+                      [&](const std::string& end) {
+                        return prompt.find(end, opened) != std::string_view::npos;
+                      });
 }
 
 Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_params& found,
@@ -92,7 +103,7 @@ Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_p
   if (may_call && !found.grammar.empty()) {
     AddEndsOfReasoning(format->parser->parser, &format->thinking_ends);
     if (found.grammar_lazy) format->trigger = WordsOf(found.grammar_triggers);
-    if (BeginsCall(found)) format->trigger.reset();
+    if (BeginsCall(found, options)) format->trigger.reset();
     Result<std::string> grammar = CallGrammar(found, options, /*is_whole=*/!format->trigger);
     if (!grammar.ok()) return grammar.status();
     format->grammar = std::move(grammar.value());
@@ -103,7 +114,7 @@ Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_p
 Result<std::shared_ptr<const AnswerFormat>> MakeFormatWithCalls(const common_chat_params& found,
                                                                 const common_chat_params& called,
                                                                 const ChatOptions& options) {
-  if (BeginsCall(found)) {
+  if (BeginsCall(found, options)) {
     return Status(StatusCode::kInvalidRequest,
                   "this model begins its tool calls and its contents with the same text, so an "
                   "output format cannot be combined with tools that may be called",

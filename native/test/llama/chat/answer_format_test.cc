@@ -32,6 +32,12 @@ TEST(TheReasoningIsOpenBehindItsStartAndBeforeAnyOfItsEnds) {
   EXPECT(OpensThinking(Thinking("<think>a</think><think>b")));
   EXPECT(!OpensThinking(Thinking("</think><think>a</think>")));
   EXPECT(OpensThinking(Thinking("</think><think>")));
+  // A content that is continued quotes it.
+  AnswerFormat quoting = Thinking("<think>a</think>The tag <think> ");
+  quoting.continued = "The tag <think> ";
+  EXPECT(!OpensThinking(quoting));
+  quoting.continued = "tag <think> and more";
+  EXPECT(OpensThinking(quoting));
   // A template without tags.
   AnswerFormat none = Thinking("<think>");
   none.thinking_ends.clear();
@@ -120,6 +126,17 @@ TEST(TheGrammarIsOfTheWholeAnswerIfThePromptEndsWithTheMark) {
   EXPECT(!Made(eager, options)->trigger.has_value());
   EXPECT(!Made(eager, options)->grammar.empty());
   EXPECT(Made(eager, options)->grammar != Made(FoundWithMark(), options)->grammar);
+}
+
+TEST(ATextThatIsContinuedIsNotSearchedForMarks) {
+  common_chat_params found = FoundWithMark();
+  found.generation_prompt = "<|assistant|>Write <call> and";
+  const ChatOptions continuing{.tools = {Named("a")}, .continue_last = true};
+  EXPECT(Made(found, continuing)->trigger.has_value());
+  EXPECT(MakeFormatWithCalls(found, found, continuing).ok());
+  // Only the end of a template's own text is.
+  found.generation_prompt = "<call>" + std::string(GrammarTrigger::kWindow, ' ');
+  EXPECT(Made(found, {.tools = {Named("a")}})->trigger.has_value());
 }
 
 TEST(WithoutAMarkCallsThatMustHappenCannotBeEnforced) {

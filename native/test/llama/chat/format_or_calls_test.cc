@@ -4,6 +4,7 @@
 #include <set>
 
 #include "answer_test.h"
+#include "engine/base/thread_clock.h"
 #include "engine/llama/chat/answer_rules.h"
 #include "engine/llama/chat/chat_renderer.h"
 #include "engine/llama/chat/content_opening.h"
@@ -171,6 +172,50 @@ TEST(AnAnswerIsATextOfTheFormatOrACall) {
   EXPECT(prompts >= 110 && calls >= prompts);
   // Its prompt ends with the mark of a call.
   EXPECT(refusing == std::set<std::string>{"meetkai-functionary-medium-v3.2.jinja"});
+}
+
+const test::Template& TemplateOf(const std::string& name) {
+  static const std::vector<test::Template> all = test::Templates();
+  return *std::ranges::find(all, name, &test::Template::name);
+}
+
+// Its marks are patterns, for which a search of the whole text would take hours.
+TEST(ALongTextIsContinuedAtTheCostOfReadingIt) {
+  const auto model = test::LoadTinyModel(test::TinyModels()[1]);
+  REQUIRE(model != nullptr);
+  const auto renderer = ChatRenderer::New(*model, TemplateOf("openai-gpt-oss-120b.jinja").source);
+  REQUIRE(renderer.ok());
+  const auto seconds = [&](std::size_t bytes) {
+    ChatOptions options = Options(ReasoningEffort::kDefault);
+    options.continue_last = true;
+    const double from = ThreadCpuSeconds();
+    for (const bool has_output_format : {false, true}) {
+      options.has_output_format = has_output_format;
+      const std::string begun = "<|start|>assistant" + std::string(bytes, ' ');
+      EXPECT(renderer.value()->Render({{"user", "Go on"}, {"assistant", begun}}, options).ok());
+    }
+    return ThreadCpuSeconds() - from;
+  };
+  const double brief = seconds(std::size_t{8} << 10U);
+  const double lengthy = seconds(std::size_t{1} << 20U);
+  std::printf("%.3f s and %.3f s\n", brief, lengthy);
+  EXPECT(lengthy < 1000 * brief);
+}
+
+TEST(ATextThatQuotesTheMarkOfACallCanBeContinued) {
+  const auto model = test::LoadTinyModel(test::TinyModels()[1]);
+  REQUIRE(model != nullptr);
+  const auto renderer = ChatRenderer::New(*model, TemplateOf("openbmb-MiniCPM5-1B.jinja").source);
+  REQUIRE(renderer.ok());
+  ChatOptions options = Options(ReasoningEffort::kNone);
+  options.continue_last = true;
+  for (const bool has_output_format : {false, true}) {
+    options.has_output_format = has_output_format;
+    const auto made = renderer.value()->RenderTokens(
+        {{"user", "Write C++"}, {"assistant", "#include <functional>"}}, options);
+    REQUIRE(made.ok());
+    EXPECT_EQ(made.value().format->trigger.has_value(), !has_output_format);
+  }
 }
 
 }  // namespace
