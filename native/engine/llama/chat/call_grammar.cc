@@ -140,6 +140,31 @@ void AllowOneCall(common_peg_arena* parser) {
   }
 }
 
+// True for a tag that a text may have or not.
+bool IsOptionalTag(const common_peg_arena& parser, CallPart part) {
+  const auto* tag = std::get_if<common_peg_repetition_parser>(&parser.get(part));
+  return tag != nullptr && tag->min_count == 0 &&
+         std::holds_alternative<common_peg_literal_parser>(parser.get(tag->child));
+}
+
+// A rule that adds only optional tags to calls describes them, too: a grammar of the calls begins
+// with it, because their models begin with that tag.
+void TriggerWithOptionalTags(common_peg_arena* parser) {
+  const auto triggers = [parser](CallPart part) {
+    const auto* rule = std::get_if<common_peg_rule_parser>(&parser->get(part));
+    return rule != nullptr && rule->trigger;
+  };
+  for (CallPart part = 0; part < parser->size(); ++part) {
+    auto* rule = std::get_if<common_peg_rule_parser>(&parser->get(part));
+    if (rule == nullptr || rule->trigger) continue;
+    const auto* all = std::get_if<common_peg_sequence_parser>(&parser->get(rule->child));
+    if (all == nullptr || std::ranges::count_if(all->children, triggers) != 1) continue;
+    rule->trigger = std::ranges::all_of(all->children, [&](CallPart each) {
+      return triggers(each) || IsOptionalTag(*parser, each);
+    });
+  }
+}
+
 // A grammar from the trigger on begins with any rule that has one. A rule within another one
 // describes a call without the tags around all calls, with which the text begins.
 void KeepOutermostTriggers(common_peg_arena* parser) {
@@ -190,6 +215,7 @@ Result<std::string> CallGrammar(const common_chat_params& found, const ChatOptio
   if (has_tagged) rules += "\n" + options.any_tagged_grammar;
   if (options.tool_choice == ToolChoice::kRequired) RemoveContent(&parser);
   RemoveSpaceAhead(&parser);
+  TriggerWithOptionalTags(&parser);
   KeepOutermostTriggers(&parser);
   // llama.cpp's parser of the only format for which a lazy grammar is not enough (Functionary v3.2)
   // reads no mark between the content and a call, or between two calls.

@@ -8,6 +8,7 @@
 #include "engine/llama/chat/answer_rules.h"
 #include "engine/llama/chat/chat_renderer.h"
 #include "engine/llama/chat/content_opening.h"
+#include "engine/llama/chat/own_calls.h"
 #include "engine/llama/sampler.h"
 #include "grammar_walker.h"
 #include "models.h"
@@ -31,9 +32,10 @@ ChatOptions Options(ReasoningEffort effort) {
        .description = "Phase of the moon",
        .parameters = R"({"type":"object","properties":{"day":{"type":"string"}},)"
                      R"("required":["day"]})",
-       .grammar = "arguments-0-root ::= \"{\\\"day\\\": \\\"\" arguments-0-day \"\\\"}\"\n"
-                  "arguments-0-json ::= \"\\\"\" arguments-0-day \"\\\"\"\n"
-                  "arguments-0-day ::= \"q\" [0-9]{1,2}",
+       .grammar =
+           "arguments-0-root ::= \"{\\\"day\\\":\" \" \"? \"\\\"\" arguments-0-day \"\\\"}\"\n"
+           "arguments-0-json ::= \"\\\"\" arguments-0-day \"\\\"\"\n"
+           "arguments-0-day ::= \"q\" [0-9]{1,2}",
        .tagged_grammar = "tagged-0-root ::= \"{day:<|\\\"|>q\" [0-9]{1,2} \"<|\\\"|>}\"",
        .arguments = {{{.name = "day",
                        .required = true,
@@ -56,6 +58,13 @@ std::string Refused(const LlamaModel& model, AnswerConstraint& constraint,
 
 // A format whose tags for reasoning are read only if an effort is asked for.
 constexpr const char* kReasoningIsOptional = "tencent-Hy3.jinja";
+
+// Templates that write arguments otherwise than the tool's grammar does, in Python's quotes or on
+// several lines, or (Kimi K3) an empty content before the calls.
+const std::set<std::string> kWritesOtherwise = {
+    "LFM2.5-8B-A1B.jinja", "CohereForAI-c4ai-command-r-plus-tool_use.jinja", "Kimi-K3.jinja"};
+// Most bytes of the end of the turn that may follow a call in a history.
+constexpr std::size_t kLongestEnd = 24;
 
 // What a model may write before its content or call: nothing or, where it can, a reasoning.
 std::vector<std::string> Thoughts(const AnswerFormat& format, bool thinks) {
@@ -108,6 +117,27 @@ class Prompt {
     }
   }
 
+  // The call as the template itself writes it.
+  void ExpectOwnCall(const std::string& thought, const std::string& call) {
+    const bool is_ended = !thought.empty() && !thought.ends_with("Hm");
+    const std::string text =
+        thought + (is_ended ? OpeningOf(*format_).message_after_reasoning : "") + call;
+    auto constraint = Begin();
+    std::string allowed;
+    std::string whole;  // may be an answer
+    // Alone, so that no token joins the last tag with what follows.
+    for (const std::string_view character : test::Characters(text)) {
+      if (!Refused(model_, *constraint, std::string(character)).empty()) break;
+      allowed += character;
+      if (MayEnd(*constraint)) whole = allowed;
+    }
+    const test::Answer answer = test::ReadPieces(format_, {whole});
+    const bool is_read = answer.calls.size() == 1 && answer.content.empty();
+    if (!is_read || text.size() - whole.size() > kLongestEnd) {
+      Fail(text, "\"" + allowed + "\" is allowed");
+    }
+  }
+
   std::size_t calls = 0;
 
  private:
@@ -122,13 +152,16 @@ class Prompt {
     return std::move(rules.value().constraint);
   }
 
+  bool MayEnd(const AnswerConstraint& constraint) const {
+    return constraint.ended() || constraint.Allows(llama_vocab_eos(model_.vocab()));
+  }
+
   // What is read of a text that the constraint allows and that may end there.
   test::Answer Read(const std::string& text, bool is_ended) {
     auto constraint = Begin();
     const std::string refused = Refused(model_, *constraint, text);
     if (!refused.empty()) Fail(text, "refuses " + refused);
-    const bool may_end = constraint->ended() || constraint->Allows(llama_vocab_eos(model_.vocab()));
-    if (is_ended ? !constraint->ended() : !may_end) Fail(text, "may not end");
+    if (is_ended ? !constraint->ended() : !MayEnd(*constraint)) Fail(text, "may not end");
     return test::ReadPieces(format_, {text});
   }
 
@@ -137,6 +170,30 @@ class Prompt {
   const std::string name_;
   const std::shared_ptr<const AnswerFormat> format_;
 };
+
+// A call in the history of a chat, without the end of the reasoning before it; empty: the template
+// writes none.
+std::string OwnCall(const test::Template& each) {
+  ChatOptions options = Options(ReasoningEffort::kNone);
+  options.tools.front().strict = false;
+  common_chat_templates_inputs question;
+  question.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
+  question.enable_thinking = false;
+  question.messages.emplace_back();
+  question.messages.back().role = "user";
+  question.messages.back().content = "Which phase?";
+  const Tool& tool = options.tools.front();
+  question.tools.push_back({tool.name, tool.description, tool.parameters});
+  const auto format =
+      MakeAnswerFormat(common_chat_templates_apply(each.parsed.get(), question), options);
+  if (!format.ok()) return "";
+  const auto call = OwnCalls(each.parsed.get(), question, format.value(),
+                             {{tool.name, R"({"day":"q7"})", "abcdefghi"}});
+  const std::string before =
+      OpensThinking(*format.value()) ? "I think" + format.value()->thinking_ends.front() : "";
+  const std::string written = call.value_or(before).substr(before.size());
+  return written.substr(std::min(written.find_first_not_of('\n'), written.size()));
+}
 
 TEST(AnAnswerIsATextOfTheFormatOrACall) {
   // Its vocabulary can write every character, with which tags are written here.
@@ -149,6 +206,8 @@ TEST(AnAnswerIsATextOfTheFormatOrACall) {
     const auto renderer = ChatRenderer::New(*model, each.source);
     REQUIRE(renderer.ok());
     if (!renderer.value()->calls_tools()) continue;
+    const std::string own = OwnCall(each);
+    EXPECT(!own.empty());
     for (const bool thinks : {false, true}) {
       const auto effort = thinks ? ReasoningEffort::kDefault : ReasoningEffort::kNone;
       const auto made = renderer.value()->RenderTokens({{"user", "Which phase?"}}, Options(effort));
@@ -162,6 +221,11 @@ TEST(AnAnswerIsATextOfTheFormatOrACall) {
            Thoughts(*made.value().format, thinks && each.name != kReasoningIsOptional)) {
         prompt.ExpectContent(thought);
         prompt.ExpectNoOtherText(thought);
+        const std::string& start = made.value().format->thinking_start;
+        const bool has_thought = !start.empty() && own.starts_with(start);
+        if (!kWritesOtherwise.contains(each.name)) {
+          prompt.ExpectOwnCall(has_thought ? "" : thought, own);
+        }
         prompt.ExpectCalls(thought, test::kSanitized ? 2 : 10);
       }
       ++prompts;
