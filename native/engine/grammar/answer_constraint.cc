@@ -41,8 +41,10 @@ std::optional<GrammarTrigger::Match> AnswerConstraint::Begins(const std::string&
   if (!end) return std::nullopt;
   // The end tag may be a trigger: some models go from their reasoning to a call.
   if (parts_.trigger) return parts_.trigger->Find(end->text);
-  if (parts_.call_marks) {
-    if (auto call = parts_.call_marks->Find(end->text)) return call;
+  std::string rest = end->text;
+  while (auto mark = parts_.marks ? parts_.marks->Find(rest) : std::nullopt) {
+    if (parts_.grammar->AllowsText(mark->text.substr(0, mark->length))) return mark;
+    rest = mark->text.substr(1);
   }
   return GrammarTrigger::Match{.text = end->text.substr(end->length)};
 }

@@ -42,9 +42,9 @@ struct AnswerConstraintParts {
   std::string grammar_prefix;  // text before the answer that the grammar describes, too
   std::string continued;       // the same if the grammar allows it; otherwise it begins behind it
   std::optional<GrammarTrigger> trigger;  // absent: the grammar waits for none
-  // Absent or, without a trigger, marks with which a call may end the reasoning: the grammar reads
-  // them, too.
-  std::optional<GrammarTrigger> call_marks;
+  // Absent or, without a trigger, marks with which a content or a call may end the reasoning: the
+  // grammar reads those that it allows.
+  std::optional<GrammarTrigger> marks;
   std::unique_ptr<Thinking> thinking;    // null: the model does not think, or it need not be known
   std::map<Token, std::string> spelled;  // tokens of the format that the grammar reads as text
   // Returns the bytes of another token. May be null without trigger and reasoning.

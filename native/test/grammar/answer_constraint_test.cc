@@ -64,7 +64,7 @@ AnswerConstraint Make(const Setting& setting) {
   }
   ThinkingTags tags{.start = "<think>", .ends = {"</think>"}};
   if (setting.call_mark) {
-    parts.call_marks.emplace(GrammarTrigger::Words{.words = {*setting.call_mark}});
+    parts.marks.emplace(GrammarTrigger::Words{.words = {*setting.call_mark}});
     tags.ends.push_back(*setting.call_mark);
   }
   parts.continued = setting.continued;

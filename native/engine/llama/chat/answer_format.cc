@@ -31,16 +31,29 @@ GrammarTrigger::Words WordsOf(const std::vector<common_grammar_trigger>& trigger
   return words;
 }
 
-// Adds the parser's other ends of the reasoning, such as the tag that begins a call.
-void AddEndsOfReasoning(const common_peg_arena& parser, std::vector<std::string>* ends) {
+// True if the parser reads as the content what follows this end of the reasoning.
+bool PrecedesContent(const AnswerFormat& format, const std::string& end) {
+  const std::string before = OpensThinking(format) ? "" : format.thinking_start;
+  return common_chat_parse(before + "x" + end + "y", /*is_partial=*/true, *format.parser).content ==
+         "y";
+}
+
+// Adds the parser's other ends of the reasoning, such as the tag that begins a call; those of calls
+// only if there may be any.
+void AddEndsOfReasoning(bool may_call, AnswerFormat* format) {
+  std::vector<std::string>* const ends = &format->thinking_ends;
   if (ends->empty()) return;
+  const common_peg_arena& parser = format->parser->parser;
   VisitParts(parser, parser.root(), [&](CallPart part) {
     if (TagOf(parser, part) != common_chat_peg_builder::REASONING) return true;
     VisitParts(parser, part, [&](CallPart below) {
       const auto* until = std::get_if<common_peg_until_parser>(&parser.get(below));
       if (until == nullptr) return true;
       for (const std::string& end : until->delimiters) {
-        if (std::find(ends->begin(), ends->end(), end) == ends->end()) ends->push_back(end);
+        if (std::find(ends->begin(), ends->end(), end) != ends->end()) continue;
+        if (!may_call && !PrecedesContent(*format, end)) continue;
+        ends->push_back(end);
+        format->marks.words.push_back(end);
       }
       return true;
     });
@@ -100,8 +113,8 @@ Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_p
     return Status(StatusCode::kInvalidRequest,
                   "this model's tool calls have no start tag, so they cannot be enforced", "tools");
   }
+  AddEndsOfReasoning(may_call, format.get());
   if (may_call && !found.grammar.empty()) {
-    AddEndsOfReasoning(format->parser->parser, &format->thinking_ends);
     if (found.grammar_lazy) format->trigger = WordsOf(found.grammar_triggers);
     if (BeginsCall(found, options)) format->trigger.reset();
     Result<std::string> grammar = CallGrammar(found, options, /*is_whole=*/!format->trigger);
@@ -125,8 +138,10 @@ Result<std::shared_ptr<const AnswerFormat>> MakeFormatWithCalls(const common_cha
   Result<std::shared_ptr<const AnswerFormat>> text = MakeAnswerFormat(found, as_text);
   if (!text.ok()) return text.status();
   auto format = std::make_shared<AnswerFormat>(*text.value());
-  AddEndsOfReasoning(format->parser->parser, &format->thinking_ends);
-  format->call_marks = WordsOf(found.grammar_triggers);
+  AddEndsOfReasoning(/*may_call=*/true, format.get());
+  GrammarTrigger::Words calls = WordsOf(found.grammar_triggers);
+  format->marks.words.insert(format->marks.words.end(), calls.words.begin(), calls.words.end());
+  format->marks.patterns = std::move(calls.patterns);
   ChatOptions as_calls = options;
   as_calls.tool_choice = ToolChoice::kRequired;
   Result<std::string> grammar = CallGrammar(called, as_calls, /*is_whole=*/false);

@@ -29,10 +29,10 @@ struct AnswerFormat {
   // Where the grammar begins in the text. Absent: at the text's beginning.
   std::optional<GrammarTrigger::Words> trigger;
   // For an answer with an output format: grammar as GBNF of the calls that may stand in place of a
-  // content, and the marks with which they begin (none: calls are bare JSON). `grammar` is then
-  // empty.
+  // content. `grammar` is then empty.
   std::string calls_beside_format;
-  GrammarTrigger::Words call_marks;
+  // Marks with which a content or a call may begin, which ends the reasoning.
+  GrammarTrigger::Words marks;
   // End of the prompt that belongs to the assistant's turn.
   std::string generation_prompt;
   // Content of the message that the answer continues.
@@ -40,8 +40,8 @@ struct AnswerFormat {
   // Control tokens that the parser reads as text.
   std::vector<std::string> spelled_tokens;
   std::vector<std::string> stop;  // besides the request's
-  // Tags around the reasoning; empty if the template has none. If calls have a grammar, the ends
-  // include the parser's others, such as the tag that begins a call.
+  // Tags around the reasoning; empty if the template has none. The ends include the parser's
+  // others, such as the tag that begins a call; the template's own are first.
   std::string thinking_start;
   std::vector<std::string> thinking_ends;
 };

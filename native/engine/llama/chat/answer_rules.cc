@@ -44,6 +44,7 @@ Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> f
                               ? AddFormat(answer, grammar, rules.spelled, &parts)
                               : AddFormatOrCalls(answer, grammar, rules.spelled, &parts);
     if (!status.ok()) return status;
+    parts.marks.emplace(answer.marks);
     parts.continued = answer.continued;
   }
   if (parts.grammar != nullptr || budget) parts.thinking = Follow(answer, budget);
@@ -94,7 +95,6 @@ Status AnswerRulesMaker::AddFormatOrCalls(const AnswerFormat& format, const std:
   Result<std::unique_ptr<GrammarConstraint>> first = Constrain(at_once, spelled);
   if (!first.ok()) return first.status();
   parts->grammar = std::move(first.value());
-  parts->call_marks.emplace(format.call_marks);
   if (format.thinking_ends.empty() || behind == at_once) return Status::Ok();
   Result<std::unique_ptr<GrammarConstraint>> later = Constrain(behind, spelled);
   if (!later.ok()) return later.status();

@@ -56,6 +56,9 @@ std::string Refused(const LlamaModel& model, AnswerConstraint& constraint,
   return "";
 }
 
+// Formats whose tags for reasoning are read only in some prompts.
+const std::set<std::string> kReadsNoReasoning = {"LFM2-8B-A1B.jinja", "LFM2.5-Instruct.jinja",
+                                                 "tencent-Hy3.jinja"};
 // A format whose tags for reasoning are read only if an effort is asked for.
 constexpr const char* kReasoningIsOptional = "tencent-Hy3.jinja";
 
@@ -138,7 +141,38 @@ class Prompt {
     }
   }
 
+  // Behind each end of the reasoning, an answer that is allowed and ends is a text of the format,
+  // and nothing else. `call`: as the template itself writes it; some ends are in it.
+  void ExpectAfterEachEnd(const std::string& call) {
+    const std::string begun = (OpensThinking(*format_) ? "" : format_->thinking_start) + "Hm";
+    for (const std::string& end : format_->thinking_ends) {
+      const std::size_t lines = end.find_first_not_of('\n');
+      const std::size_t at = call.find(end.substr(lines));
+      bool is_found = at != std::string::npos;
+      if (is_found) ExpectOwnCall(begun, end.substr(0, lines) + call.substr(at));
+      // Without tools, the mark of a call in a reasoning begins a content that has no format.
+      const bool is_mark = end.find("tool_call") != std::string::npos ||
+                           end.find("function_call") != std::string::npos;
+      if (call.empty() && is_mark) continue;
+      for (const std::string& opening : {std::string(), OpeningOf(*format_).after_reasoning}) {
+        const std::string text = begun + end + opening + kText;
+        auto constraint = Begin();
+        bool is_allowed = true;
+        for (const std::string_view each : test::Characters(text)) {
+          is_allowed = is_allowed && Refused(model_, *constraint, std::string(each)).empty();
+        }
+        if (!is_allowed || !constraint->ended()) continue;
+        is_found = true;
+        const test::Answer answer = test::ReadPieces(format_, {text});
+        if (answer.content != kText) Fail(text, test::Show(answer));
+      }
+      if (!is_found) Fail(end, "nothing may follow");
+      ++ends;
+    }
+  }
+
   std::size_t calls = 0;
+  std::size_t ends = 0;  // of reasoning
 
  private:
   void Fail(const std::string& text, const std::string& why) {
@@ -202,6 +236,7 @@ TEST(AnAnswerIsATextOfTheFormatOrACall) {
   std::set<std::string> refusing;
   std::size_t prompts = 0;
   std::size_t calls = 0;
+  std::size_t ends = 0;
   for (const test::Template& each : test::Templates()) {
     const auto renderer = ChatRenderer::New(*model, each.source);
     REQUIRE(renderer.ok());
@@ -228,11 +263,13 @@ TEST(AnAnswerIsATextOfTheFormatOrACall) {
         }
         prompt.ExpectCalls(thought, test::kSanitized ? 2 : 10);
       }
+      if (thinks && each.name != kReasoningIsOptional) prompt.ExpectAfterEachEnd(own);
       ++prompts;
       calls += prompt.calls;
+      ends += prompt.ends;
     }
   }
-  std::printf("%zu prompts, %zu calls\n", prompts, calls);
+  std::printf("%zu prompts, %zu calls, %zu ends of a reasoning\n", prompts, calls, ends);
   EXPECT(prompts >= 110 && calls >= prompts);
   // Its prompt ends with the mark of a call.
   EXPECT(refusing == std::set<std::string>{"meetkai-functionary-medium-v3.2.jinja"});
@@ -241,6 +278,25 @@ TEST(AnAnswerIsATextOfTheFormatOrACall) {
 const test::Template& TemplateOf(const std::string& name) {
   static const std::vector<test::Template> all = test::Templates();
   return *std::ranges::find(all, name, &test::Template::name);
+}
+
+// Without tools, too, an answer is a text of its format behind each end of its reasoning.
+TEST(AnyEndOfAReasoningIsFollowedByTheFormat) {
+  const auto model = test::LoadTinyModel(test::TinyModels()[1]);
+  REQUIRE(model != nullptr);
+  std::size_t ends = 0;
+  for (const test::Template& each : test::Templates()) {
+    const auto renderer = ChatRenderer::New(*model, each.source);
+    REQUIRE(renderer.ok());
+    const auto made = renderer.value()->RenderTokens({{"user", "Which phase?"}});
+    if (!made.ok() || made.value().format->thinking_ends.empty()) continue;
+    if (kReadsNoReasoning.contains(each.name)) continue;
+    Prompt prompt(*model, each.name, made.value().format);
+    prompt.ExpectAfterEachEnd("");
+    ends += prompt.ends;
+  }
+  std::printf("%zu ends\n", ends);
+  EXPECT(ends >= 35);
 }
 
 // Its marks are patterns, for which a search of the whole text would take hours.
