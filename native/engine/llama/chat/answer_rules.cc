@@ -15,12 +15,11 @@ namespace {
 std::string GrammarOf(const std::string& text) { return "root ::= " + gbnf_format_literal(text); }
 
 // `message`, and then either `opening` and a text of `content`, or a text of `calls`. All three
-// grammars are GBNF.
+// grammars are GBNF. The content is last, because it may end with an empty alternative.
 std::string ContentOrCalls(const std::string& message, const std::string& opening,
                            const std::string& content, const std::string& calls) {
-  return GrammarOf(message) + " (" + gbnf_format_literal(opening) +
-         " content-root | calls-root)\n" + WithPrefix(content, "content-") + "\n" +
-         WithPrefix(calls, "calls-");
+  return GrammarOf(message) + " (" + gbnf_format_literal(opening) + " f-root | c-root)\n" +
+         WithPrefix(calls, "c-") + "\n" + WithPrefix(content, "f-");
 }
 
 }  // namespace

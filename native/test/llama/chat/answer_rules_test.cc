@@ -213,6 +213,33 @@ TEST(AFormatGoesOnWhereTheContinuedMessageEnds) {
   EXPECT(continued >= 100);
 }
 
+// Calls need room of their own, and what ends a format does not run into them.
+TEST(AFormatThatIsTakenAloneIsTakenBesideCalls) {
+  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  REQUIRE(model != nullptr);
+  AnswerRulesMaker maker(*model);
+  constexpr std::size_t kLongest = std::size_t{256} * 1024;  // LIMITS.grammarBytes
+  std::string longest = R"(root ::= "yes" #)";
+  longest.append(kLongest - longest.size(), 'x');
+  std::string names = R"(root ::= "yes" a*)";
+  while (names.size() < kLongest - 100) names += " a a a a a a a a a a a a a a a a a a a a";
+  for (const std::string& grammar :
+       {longest, names + "\na ::= \"!\"", std::string(R"(root ::= "yes" |)")}) {
+    auto format = std::make_shared<AnswerFormat>();
+    for (const char* calls : {"", "root ::= \"call\"\n"}) {
+      format->calls_beside_format = calls;
+      for (const std::string text : {"yes", "call"}) {
+        auto rules = maker.Make(format, grammar, std::nullopt);
+        if (!rules.ok()) test::Fail(calls, 0, rules.status().message());
+        if (!rules.ok()) continue;
+        rules.value().constraint->Begin();
+        const bool may = text == "yes" || *calls != '\0';
+        EXPECT_EQ(Refused(*model, *rules.value().constraint, text).empty(), may);
+      }
+    }
+  }
+}
+
 // Some vocabularies put a space before every text.
 TEST(ATextIsTokenizedAsInsideALongerOne) {
   for (const char* name : {"llama-spm", "phi-3", "qwen2", "gpt-2"}) {
