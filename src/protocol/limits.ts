@@ -73,6 +73,11 @@ export const LIMITS = {
   schemaWork: 50_000,
   /** The same for the schemas of all tools of a request together. */
   toolsWork: 200_000,
+  /** Members of an object in the schema of a tool. */
+  schemaMembers: 256,
+  /** Members of all objects in the schemas of all tools of a request together, and characters of their names. */
+  toolsMembers: 16_384,
+  toolsNameCharacters: 262_144,
   schemaPatternLength: 1024,
   /** Length of a property's name. */
   schemaNameLength: 1024,

@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { toChat } from '../../src/backends/local/chat.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateRequest, Message, Tool } from '../../src/protocol/generate.ts';
+import { LIMITS } from '../../src/protocol/limits.ts';
 
 const WEATHER: Tool = {
   name: 'weather',
@@ -36,6 +37,51 @@ function refused(given: Partial<GenerateRequest>): string {
   }
   throw new Error('it was accepted');
 }
+
+/** An object of so many properties. */
+function properties(count: number, name = (index: number): string => `p${String(index)}`): Tool['parameters'] {
+  return { properties: Object.fromEntries(Array.from({ length: count }, (_, index) => [name(index), {}])) };
+}
+
+/** llama.cpp's own converter overflows its stack, or takes minutes for them. */
+test('schemas of tools that are too large are refused, also where they need not be enforced', () => {
+  const { schemaMembers: members, schemaNameLength: length, schemaPatternLength: pattern } = LIMITS;
+  const not = { not: {} };
+  const one = (schema: object): Tool['parameters'] => ({ ...not, properties: { a: schema } });
+  const largest: readonly Tool['parameters'][] = [
+    { ...not, ...properties(members) },
+    one({ ['_'.repeat(length)]: {} }),
+    one({ pattern: '('.repeat(pattern) }),
+    one({ $ref: '#'.repeat(pattern) }),
+    one({ type: Array.from({ length: 16 }, () => 'string') }),
+    one({ enum: Array.from({ length: LIMITS.schemaEnumValues }, (_, index) => index) }),
+  ];
+  const tooLarge: readonly Tool['parameters'][] = [
+    { ...not, ...properties(members + 1) },
+    one({ ['_'.repeat(length + 1)]: {} }),
+    one({ pattern: '('.repeat(pattern + 1) }),
+    one({ $ref: '#'.repeat(pattern + 1) }),
+    one({ type: Array.from({ length: 17 }, () => 'string') }),
+    one({ enum: Array.from({ length: LIMITS.schemaEnumValues + 1 }, (_, index) => index) }),
+  ];
+  for (const parameters of largest) assert.ok(toChat(request({ tools: [{ name: 'a', parameters }] })));
+  for (const parameters of tooLarge) {
+    const tools = [WEATHER, { name: 'a', parameters }];
+    assert.is(refused({ tools }), 'tools[1].parameters');
+    assert.ok(toChat(request({ tools, tool_choice: 'none' })));
+  }
+});
+
+test('the schemas of all tools together are bounded', () => {
+  const tools = (count: number, parameters: Tool['parameters']): Tool[] =>
+    Array.from({ length: count }, (_, index) => ({ name: `t${String(index)}`, parameters }));
+  const many = properties(LIMITS.schemaMembers - 1);
+  assert.ok(toChat(request({ tools: tools(64, many) })));
+  assert.is(refused({ tools: tools(65, many) }), 'tools[64].parameters');
+  const long = properties(64, (index) => `${'_'.repeat(1000)}${String(index)}`);
+  assert.ok(toChat(request({ tools: tools(4, long) })));
+  assert.is(refused({ tools: tools(5, long) }), 'tools[4].parameters');
+});
 
 test('pictures and sounds stand where they are in the text, with no line break beside them', () => {
   const image = { type: 'image', media_type: 'image/png', data: 'QUJD' } as const;
@@ -148,7 +194,7 @@ test('the tools of a request have one budget of work, and none is compiled once 
   const kinds = Array.from({ length: 400 }, (_, kind) => ({ const: kind }));
   let reads = 0;
   const tool = (name: string): Tool => {
-    // Each look at the parameters reads `oneOf`, also the one that writes them for the template.
+    // Each look at the parameters reads `oneOf`, also those that bound them and write them for the template.
     const parameters = Object.defineProperty({ type: 'object', title: 'x' }, 'oneOf', {
       enumerable: true,
       get: () => ((reads += 1), kinds),
@@ -161,7 +207,7 @@ test('the tools of a request have one budget of work, and none is compiled once 
     chat?.tools?.every(({ grammar }) => grammar === ''),
     'WEATHER was compiled after the budget was spent',
   );
-  assert.ok(reads < 40, `${String(reads)} reads`);
+  assert.ok(reads < 60, `${String(reads)} reads`);
   assert.ok(toChat(request({ tools: [WEATHER, ...tools.slice(0, -1)] })).chat?.tools?.[0]?.grammar);
   const strict = { ...WEATHER, strict: true };
   assert.is(refused({ tools: [...tools.slice(0, -1), strict] }), 'tools[20].parameters');

@@ -4,6 +4,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { toEngineRequest } from '../../src/backends/local/request.ts';
 import type { Tool } from '../../src/protocol/generate.ts';
+import { LIMITS } from '../../src/protocol/limits.ts';
 import { CALLING_MODELS, openEngine, type TestEngine } from '../support/native-engine.ts';
 
 const TASK = {
@@ -139,6 +140,37 @@ for (const model of CALLING_MODELS)
           sampling: { temperature: 0 },
           stop: [],
           ...more,
+        });
+        const { finish } = await engine.generate({ id: nextId++, ...request, max_tokens: 1 });
+        assert.is(finish.usage.output_tokens, 1);
+      }
+    } finally {
+      await engine.native.close();
+    }
+  });
+
+/** As large as they may be, and such that llama.cpp's own converter reads them, because svc cannot enforce them. */
+const LARGEST: Readonly<Record<string, Tool['parameters']>> = {
+  properties: Object.fromEntries(Array.from({ length: LIMITS.schemaMembers }, (_, i) => [`p${String(i)}`, {}])),
+  name: { ['_'.repeat(LIMITS.schemaNameLength)]: { type: 'string' } },
+  pattern: { a: { type: 'string', pattern: `${'('.repeat(500)}a${')'.repeat(500)}` } },
+  optional: { a: { type: 'string', pattern: 'a?'.repeat(LIMITS.schemaPatternLength / 2) } },
+  reference: { a: { $ref: `#/$defs/${'_'.repeat(1000)}` } },
+  types: { a: { type: Array.from({ length: 16 }, () => 'string') } },
+};
+
+for (const model of [...CALLING_MODELS, 'tiny-qwen2'] as const)
+  test(`${model}: no schema of a tool ends the engine`, async () => {
+    const engine = await openEngine(model, { context_length: 16_384 });
+    const $defs = { ['_'.repeat(1000)]: { type: 'string' } };
+    try {
+      for (const properties of Object.values(LARGEST)) {
+        const request = toEngineRequest({
+          messages: [{ role: 'user', content: 'Plan.' }],
+          tools: [{ name: 'a', parameters: { type: 'object', properties, $defs, not: {} } }],
+          reasoning_effort: 'none',
+          sampling: { temperature: 0 },
+          stop: [],
         });
         const { finish } = await engine.generate({ id: nextId++, ...request, max_tokens: 1 });
         assert.is(finish.usage.output_tokens, 1);

@@ -9,6 +9,7 @@ import { OpenCalls } from '../../protocol/history/open-calls.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { withSendableResults } from './media/results.ts';
 import { ANY_ARGUMENTS, ANY_VALUES, argumentGrammars } from './schema/arguments.ts';
+import { ToolSizes } from './schema/tool-sizes.ts';
 import type { ToolsBudget } from './schema/work.ts';
 
 /** Throws INVALID_REQUEST, naming the field. */
@@ -64,6 +65,9 @@ function toTools(tools: readonly Tool[], choice: ToolChoice): readonly NativeToo
   if (known?.choice === choice) return known.tools;
   checkNames(tools);
   const budget: ToolsBudget | null = choice === 'none' ? null : { left: LIMITS.toolsWork };
+  const sizes = new ToolSizes();
+  if (budget !== null)
+    for (const [index, { parameters }] of tools.entries()) sizes.add(parameters, `tools[${String(index)}].parameters`);
   const isForced = ({ name }: Tool): boolean =>
     choice === 'required' || (typeof choice !== 'string' && choice.name === name);
   const asked = tools.map((tool, index) => toTool(tool, index, budget, isForced(tool)));
