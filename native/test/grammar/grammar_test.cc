@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/grammar/gbnf.h"
 #include "engine/grammar/grammar_automaton.h"
 #include "engine/grammar/grammar_constraint.h"
 #include "test.h"
@@ -125,7 +126,7 @@ TEST(WhatIsTooLargeIsRefused) {
          std::string::npos);
   EXPECT(Refusal("root ::= \"a\"" + std::string(60'000, '*')).find("needs parentheses") !=
          std::string::npos);
-  EXPECT(Refusal("root ::= \"" + std::string(300'000, 'a') + "\"").find("longer than") !=
+  EXPECT(Refusal("root ::= \"" + std::string(kMaxGrammarBytes, 'a') + "\"").find("longer than") !=
          std::string::npos);
 }
 
