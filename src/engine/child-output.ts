@@ -11,7 +11,7 @@ const FRAMES_PER_SECOND = 40_000;
 /** A frame of so many bytes counts as two, and so on. */
 const FRAME_BYTES = 2048;
 
-/** Ten times what is kept of it. */
+/** Ten times what the log keeps. */
 const TEXT_BYTES_PER_SECOND = 1024 * 1024;
 const LINE_CHARACTERS = 2048;
 const LINES_PER_SECOND = 50;

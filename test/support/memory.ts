@@ -6,7 +6,7 @@ import { runInNewContext } from 'node:vm';
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-/** Collections until what is no longer held has left the process. */
+/** Collections after which unused memory is returned to the system. */
 const COLLECTIONS = 3;
 
 /**
