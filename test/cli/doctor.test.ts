@@ -31,6 +31,7 @@ import { CHECK_NAMES, type DoctorCheck } from '../../src/protocol/doctor.ts';
 import type { ProviderRecord, StatusRecord } from '../../src/protocol/records.ts';
 import { CONTROL_ROUTES } from '../../src/protocol/routes.ts';
 import { ask } from '../http/ask.ts';
+import { CLOSED_ADDRESS } from '../support/own-address.ts';
 import { assertExit } from '../support/exit.ts';
 import { buildBackend } from '../support/gpu-backends.ts';
 import { configure, makeHome, type Home } from '../support/home.ts';
@@ -304,8 +305,7 @@ test('a provider without its key, an unreachable one, and --offline', async () =
   const base_url = `http://127.0.0.1:${String(port)}/v1`;
   assert.is((await checkProviders([provider({ base_url })], online)).status, 'ok');
   server.close();
-  // No program listens on this port, and the system gives it to none.
-  const silent = await checkProviders([provider({ base_url: 'http://127.0.0.1:1/v1' })], online);
+  const silent = await checkProviders([provider({ base_url: `http://${CLOSED_ADDRESS}/v1` })], online);
   assert.is(silent.status, 'warn');
   assert.is(silent.detail, 'cloudy: 127.0.0.1:1 cannot be reached (ECONNREFUSED)');
   assert.is((await checkProviders([provider({ base_url })], offline)).status, 'ok');

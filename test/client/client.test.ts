@@ -11,6 +11,7 @@ import { fetchJson, streamJson } from '../../src/client/request.ts';
 import { HTTP_ROUTES } from '../../src/protocol/routes.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
+import { CLOSED_ADDRESS } from '../support/own-address.ts';
 import { rejection } from '../support/errors.ts';
 import { serveOnSocket, type UnixServer } from './unix-server.ts';
 
@@ -253,8 +254,7 @@ test('health over TCP returns the record, or reports that no daemon answers', as
   const { port } = server.address() as { port: number };
   assert.equal(await probeHttpHealth(`127.0.0.1:${String(port)}`), { status: 'not_ready' });
   server.close();
-  // No program listens on this port, and the system gives it to none.
-  await rejection(() => probeHttpHealth('127.0.0.1:1'), 'DAEMON_NOT_RUNNING');
+  await rejection(() => probeHttpHealth(CLOSED_ADDRESS), 'DAEMON_NOT_RUNNING');
 });
 
 test.run();

@@ -49,7 +49,7 @@ export async function* askLines<Line extends { readonly type: string }>(
 /** Returns the answer of a request, whatever its status. Throws ApiError if there is none. */
 async function fetchAnswer(path: string, { method, body, signal }: Ask): Promise<Response> {
   const headers = new Headers({ accept: 'application/json, application/x-ndjson' });
-  // Empty it is no key, but still shows that this is no request of a page of another origin, which cannot have it.
+  // A page of another origin cannot send this header, so it shows whose request this is. An empty value is no key.
   headers.set('x-api-key', key.value ?? '');
   if (body !== undefined) headers.set('content-type', 'application/json');
   try {

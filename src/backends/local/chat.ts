@@ -8,7 +8,7 @@ import { given } from '../../protocol/given.ts';
 import { OpenCalls } from '../../protocol/history/open-calls.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { withSendableResults } from './media/results.ts';
-import { ANY_ARGUMENTS, ANY_VALUES, argumentGrammars } from './schema/arguments.ts';
+import { ANY_ARGUMENTS, anyValues, argumentGrammars } from './schema/arguments.ts';
 import { ToolSizes } from './schema/tool-sizes.ts';
 import type { ToolsBudget } from './schema/work.ts';
 
@@ -25,7 +25,7 @@ export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages'
   const isContinued = last?.role === 'assistant' && last.tool_calls === undefined;
   const asked = toTools(tools, choice);
   const chat: NativeChat = given({
-    ...(asked.length === 0 ? {} : { tools: asked, ...(choice === 'none' ? {} : ANY_VALUES) }),
+    ...(asked.length === 0 ? {} : { tools: asked, ...(choice === 'none' ? {} : anyValues()) }),
     tool_choice: typeof choice !== 'string' ? 'required' : choice === 'auto' ? undefined : choice,
     tool_name: only,
     parallel_tool_calls: request.parallel_tool_calls,

@@ -11,6 +11,7 @@ import * as assert from 'uvu/assert';
 import { Transport, type Reply } from '../../../src/backends/cloud/transport.ts';
 import type { WireRequest } from '../../../src/backends/cloud/wire.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
+import { CLOSED_ADDRESS } from '../../support/own-address.ts';
 import { rejection } from '../../support/errors.ts';
 import { KEY } from './cloud-support.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
@@ -150,8 +151,11 @@ test('an invalid URL is reported as such', async ({ open }) => {
 });
 
 test('connection failures are reported with their cause', async ({ open, listen }) => {
-  // No program listens on this port, and the system gives it to none.
-  const error = await rejection(() => send(open('http://127.0.0.1:1'), GET), 'PROVIDER_FAILED', /connection refused/);
+  const error = await rejection(
+    () => send(open(`http://${CLOSED_ADDRESS}`), GET),
+    'PROVIDER_FAILED',
+    /connection refused/,
+  );
   assert.is(error.retryable, true);
 
   const rude = await listen((socket) => socket.once('data', () => socket.end('220 mail.example ESMTP\r\n')));

@@ -13,10 +13,12 @@ import { Work, type ToolsBudget } from './work.ts';
 export type ArgumentGrammars = Pick<NativeTool, 'grammar' | 'tagged_grammar' | 'arguments'>;
 
 /** The rules for values without a schema, to which the grammars of all tools refer. */
-export const ANY_VALUES: Pick<NativeChat, 'any_grammar' | 'any_tagged_grammar'> = {
-  any_grammar: SchemaCompiler.anyValue(JSON_NOTATION).rules,
-  any_tagged_grammar: SchemaCompiler.anyValue(TAGGED).rules,
-};
+export function anyValues(): Pick<NativeChat, 'any_grammar' | 'any_tagged_grammar'> {
+  return {
+    any_grammar: SchemaCompiler.anyValue(JSON_NOTATION).rules,
+    any_tagged_grammar: SchemaCompiler.anyValue(TAGGED).rules,
+  };
+}
 
 /** Grammars of a tool whose arguments may be any JSON object. */
 export const ANY_ARGUMENTS: ArgumentGrammars = { grammar: '', tagged_grammar: '' };

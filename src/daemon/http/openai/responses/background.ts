@@ -20,8 +20,8 @@ export async function createInBackground(exchange: Exchange, call: ResponsesCall
   await services.router.admit(caller);
   const owner = shareOf(caller);
   const { items } = await conversationOf(exchange, call, owner);
-  // The answer repeats the request's settings. Refused after the start, the client would start another response.
-  if (!call.stream) reply.reserve(Buffer.byteLength(JSON.stringify(body)));
+  // The answer repeats the request but for its input. Refused after the start, the client would start another response.
+  if (!call.stream) reply.reserve(Buffer.byteLength(JSON.stringify({ ...(body as object), input: undefined })));
   const run = await services.background.start({
     id: responseIdOf(id),
     owner,
