@@ -108,6 +108,8 @@ test('every view, the theme and the help are reached by keyboard alone', async (
     await page.locator('main').focus();
     await page.keyboard.press(String(index + 1));
     await waitFor(view, () => page.url().endsWith(`#/${view}`));
+    // The chat takes the focus once it is drawn, and the next number would be written into it.
+    if (view === 'chat') await page.locator('textarea:focus').waitFor();
   }
   await page.locator('main').focus();
   const before = await page.locator('html').getAttribute('data-theme');
