@@ -3,12 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { availableMemoryBytes, freeDiskBytes, ResourceMeter, totalMemoryBytes } from '../../src/daemon/resources.ts';
-
-/** CPU time of this process, in ms. */
-function cpuMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
-}
+import { cpuMs } from '../support/cpu-time.ts';
 
 const now = (): { cpuMs: number; at: number } => ({ cpuMs: cpuMs(), at: performance.now() });
 

@@ -12,6 +12,7 @@ import { suited, toEngineRequest } from '../../src/backends/local/request.ts';
 import type { EngineInfo } from '../../src/engine/messages.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateRequest } from '../../src/protocol/generate.ts';
+import { cpuMs } from '../support/cpu-time.ts';
 import { CHAT } from './large-bodies/chat-completions.ts';
 import { ANTHROPIC } from './large-bodies/messages.ts';
 import { OLLAMA } from './large-bodies/ollama.ts';
@@ -40,12 +41,12 @@ const FLOOR_MS = 25;
 const MEASUREMENTS = 7;
 
 /**
- * CPU time of this process, in milliseconds: other load on the machine does not count. What is made is kept, so that the
- * collector has as much to do with many small bodies as with a large one. A refusal is work, too.
+ * CPU time in milliseconds. What is made is kept, so that the collector has as much to do with many small bodies as with
+ * a large one. A refusal is work, too.
  */
 async function timeOf<Input>(work: Work<Input>, inputs: readonly Input[]): Promise<number> {
   const made: unknown[] = [];
-  const from = process.cpuUsage();
+  const from = cpuMs();
   for (const input of inputs) {
     try {
       made.push(await work(input));
@@ -53,8 +54,7 @@ async function timeOf<Input>(work: Work<Input>, inputs: readonly Input[]): Promi
       assert.instance(error, SvcError);
     }
   }
-  const { user, system } = process.cpuUsage(from);
-  return (user + system) / 1000;
+  return cpuMs() - from;
 }
 
 /** Time for `large` divided by that for as much in `small` ones; 0 if it is short. */

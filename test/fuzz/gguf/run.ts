@@ -1,5 +1,6 @@
 /** Runs a sequence of executions. */
 import { parseGgufHeader } from '../../../src/models/gguf/gguf-header.ts';
+import { cpuMs } from '../../support/cpu-time.ts';
 import { examine, type Outcome } from './examine.ts';
 import type { Input, Mutator } from './mutate.ts';
 
@@ -52,9 +53,8 @@ export class FuzzRun {
   }
   /** Repeats the execution and returns its CPU time, because the machine may have been busy. */
   #processorMs(input: Input): number {
-    const before = process.cpuUsage();
+    const before = cpuMs();
     examine(this.#parse, input);
-    const { user, system } = process.cpuUsage(before);
-    return (user + system) / 1000;
+    return cpuMs() - before;
   }
 }
