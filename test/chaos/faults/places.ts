@@ -64,17 +64,34 @@ interface Place {
   readonly kinds: readonly Kind[];
   /** Condition that reports the fault. */
   readonly condition: string;
+  readonly reports?: Reports;
   readonly mayFail?: readonly string[];
 }
 
+/** Parts of the condition's reason that the fault must bring; absent: the reason comes as a whole. */
+type Reports = (kind: Kind) => readonly string[];
+
+/** Each is found when the daemon writes to the file: a failing disk fails that of an open file, too. */
+const LOG_WRITE = 'cannot write the log: ';
+const LEDGER_WRITE = 'cannot write the usage ledger: ';
+
 const PLACES: readonly Place[] = [
-  { directory: 'state', kinds: ['file', 'loop', 'closed', 'failing'], condition: 'storage' },
+  {
+    directory: 'state',
+    kinds: ['file', 'loop', 'closed', 'failing'],
+    condition: 'storage',
+    reports: (kind) => [
+      ...['the state directory ', 'the log ', 'the usage ledger ', 'the daemon file ', LOG_WRITE],
+      ...(kind === 'failing' ? [LEDGER_WRITE] : []),
+    ],
+  },
   { directory: 'run', kinds: ['file', 'loop', 'closed', 'failing'], condition: 'listeners' },
   // Keys that cannot be read admit no client.
   {
     directory: 'data',
     kinds: ['file', 'loop', 'closed', 'failing'],
     condition: 'storage',
+    reports: () => ['the data directory ', "the file of the providers' keys "],
     mayFail: ['invalid_api_key'],
   },
   // Model names cannot be resolved.
@@ -85,7 +102,12 @@ const PLACES: readonly Place[] = [
     mayFail: ['config_invalid'],
   },
   { directory: 'cache', kinds: ['file', 'loop', 'closed', 'failing'], condition: 'storage' },
-  { directory: 'config', kinds: ['file', 'loop', 'closed', 'failing'], condition: 'storage' },
+  {
+    directory: 'config',
+    kinds: ['file', 'loop', 'closed', 'failing'],
+    condition: 'storage',
+    reports: () => ['the config directory ', 'the config file '],
+  },
 ];
 
 const MENDED = 'put back; svc finds it by itself';
@@ -131,7 +153,8 @@ async function startClosed(scene: Scene): Promise<void> {
   else await scene.start();
 }
 
-function directoryFault({ directory, condition, mayFail = [] }: Place, kind: Kind): Fault {
+function directoryFault(place: Place, kind: Kind): Fault {
+  const { directory, condition, mayFail = [] } = place;
   const [start, impossible] = [START[kind], CANNOT[kind]];
   return {
     name: `${directory} directory: ${SHOWN[kind]}`,
@@ -146,25 +169,33 @@ function directoryFault({ directory, condition, mayFail = [] }: Place, kind: Kin
       await start?.(scene);
       mkdirSync(scene.path(directory), { recursive: true, mode: 0o700 });
       await scene.load();
-      return await spoiled(scene, () => SPOIL[kind](scene.path(directory), scene), condition);
+      return await spoiled(scene, kind, scene.path(directory), place);
     },
   };
 }
 
 /** Requests that need nothing of what is spoiled are answered all the while, and the condition passes by itself. */
-async function spoiled(scene: Scene, spoil: () => () => void, condition: string): Promise<string> {
+async function spoiled(
+  scene: Scene,
+  kind: Kind,
+  path: string,
+  { condition, reports }: Pick<Place, 'condition' | 'reports'>,
+): Promise<string> {
   const pid = await scene.pid();
-  const mend = spoil();
+  const mend = SPOIL[kind](path, scene);
   // Causes a log line and checks everything that a request needs.
   const livez = `HTTP ${(await scene.http('/livez')).status}`;
   await scene.http('/nothing-is-here');
   await scene.requests.ask();
-  const reason = await conditionTurns(scene, condition, /^(warn|fail)$/);
+  const reason = await conditionTurns(scene, condition, /^(warn|fail)$/, reports?.(kind));
   await scene.timed(mend);
   await conditionTurns(scene, condition, /^ok$/);
   must((await scene.pid()) === pid, 'the daemon is another');
-  return `/livez: ${livez}, ${reason}`;
+  return `/livez: ${livez}, ${reason.replace(DAEMON_FILE_WRITE, '')}`;
 }
+
+/** daemon.json is written every 10 s: only some runs get there before the repair. */
+const DAEMON_FILE_WRITE = /; cannot write \S+daemon\.json: [^;]*/;
 
 interface SpoiledFile {
   readonly name: string;
@@ -174,6 +205,7 @@ interface SpoiledFile {
   /** Creates the file; absent: the daemon does. */
   make?(scene: Scene): unknown;
   readonly condition: string;
+  readonly reports?: Reports;
   readonly mayFail?: readonly string[];
 }
 
@@ -188,8 +220,16 @@ const FILES: readonly SpoiledFile[] = [
     planted: 'this month’s `usage-*.jsonl`',
     path: () => ['state', ledgerName()],
     condition: 'storage',
+    reports: (kind) => ['the usage ledger ', ...(kind === 'failing' ? [LEDGER_WRITE] : [])],
   },
-  { name: 'log', planted: '`daemon.log`', path: () => ['state', 'daemon.log'], condition: 'storage' },
+  {
+    name: 'log',
+    planted: '`daemon.log`',
+    path: () => ['state', 'daemon.log'],
+    condition: 'storage',
+    // The open file of a log without access is written on.
+    reports: (kind) => ['the log ', ...(kind === 'closed' ? [] : [LOG_WRITE])],
+  },
   {
     name: 'file of API keys',
     planted: '`keys.json`, which had no key,',
@@ -230,7 +270,7 @@ function fileFault(file: SpoiledFile, kind: (typeof KINDS_OF_FILES)[number]): Fa
       const path = scene.path(...file.path());
       await scene.load();
       await waitFor(`${path} to be there`, () => existsSync(path));
-      return await spoiled(scene, () => SPOIL[kind](path, scene), condition);
+      return await spoiled(scene, kind, path, file);
     },
   };
 }
