@@ -1,6 +1,6 @@
 /** The frame around the views: navigation, connection, theme. */
 import type { ComponentType, JSX } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { ChatView } from './chat/chat-view.tsx';
 import { HealthView } from './health/health-view.tsx';
 import { KeysView } from './keys/keys-view.tsx';
@@ -32,7 +32,7 @@ export function App(): JSX.Element {
   const main = useRef<HTMLElement>(null);
   const name = view.value;
   const isFirst = useRef(true);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${TITLES[name]} · svc`;
     // A new view is read from its start; the page itself is, too.
     if (!isFirst.current && name !== 'chat') focusQuietly(main.current);

@@ -64,6 +64,40 @@ test('axe finds nothing in the dialogs', async () => {
   assert.equal(found, []);
 });
 
+/** In the page: the view that has the focus as a whole, or the label of what has it. */
+const FOCUSED = `document.activeElement.matches('main') ? 'a view' : document.activeElement.getAttribute('aria-label')`;
+
+test('a view has the focus as soon as it is drawn, before another key can be pressed', async () => {
+  const page = await served.open();
+  const atFirst = page.waitForEvent('console', (message) => message.text().startsWith('focus: '));
+  await page.addInitScript(`
+    new MutationObserver((_, observer) => {
+      if (document.querySelector('textarea') === null) return;
+      observer.disconnect();
+      console.log('focus: ' + (${FOCUSED}));
+    }).observe(document, { childList: true, subtree: true });`);
+  await page.reload();
+  assert.is((await atFirst).text(), 'focus: Message');
+
+  const keys = [...VIEWS.map((_, index) => String(index + 1)), '1', '2', 'n'];
+  const found: unknown[] = [];
+  for (const key of keys) {
+    await page.locator('main').focus();
+    found.push(
+      await page.evaluate(`(async () => {
+        document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: '${key}', bubbles: true }));
+        // The end of the task of the key: no frame is drawn, and no other key arrives, before it.
+        for (let turns = 0; turns < 10; turns++) await null;
+        return ${FOCUSED};
+      })()`),
+    );
+  }
+  await page.close();
+  // The chat was shown already when its own key was pressed for the first time.
+  const views = VIEWS.map(() => 'a view');
+  assert.equal(found, [...views, 'Message', 'a view', 'Message']);
+});
+
 test('the focus returns to what has opened a dialog, however it is closed', async () => {
   const page = await served.open();
   const opener = page.getByRole('button', { name: 'Conversations' });
@@ -108,8 +142,6 @@ test('every view, the theme and the help are reached by keyboard alone', async (
     await page.locator('main').focus();
     await page.keyboard.press(String(index + 1));
     await waitFor(view, () => page.url().endsWith(`#/${view}`));
-    // The chat takes the focus once it is drawn, and the next number would be written into it.
-    if (view === 'chat') await page.locator('textarea:focus').waitFor();
   }
   await page.locator('main').focus();
   const before = await page.locator('html').getAttribute('data-theme');
@@ -119,7 +151,6 @@ test('every view, the theme and the help are reached by keyboard alone', async (
   await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
   await page.keyboard.press('Escape');
   await page.keyboard.press('1');
-  await page.locator('textarea:focus').waitFor();
   // In a field they are letters.
   await page.keyboard.type('4 times');
   assert.is(await page.getByRole('textbox', { name: 'Message' }).inputValue(), '4 times');

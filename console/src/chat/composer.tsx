@@ -1,6 +1,6 @@
 /** Where the user writes. Enter sends, Shift+Enter breaks the line, Escape stops the answer. */
 import type { JSX, TargetedEvent } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Icon } from '../parts/icon.tsx';
 import type { Conversation, Picture } from './conversation.ts';
 import { isRunning } from './conversation.ts';
@@ -13,7 +13,8 @@ export function Composer({ conversation }: { readonly conversation: Conversation
   const { text, setText, pictures, setPictures, problems, attach, clear } = useDraft();
   const isEmpty = text.trim() === '' && pictures.length === 0;
   const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => field.current?.focus({ preventScroll: true }), [id]);
+  // Before the next key can be pressed: it would act on the page.
+  useLayoutEffect(() => field.current?.focus({ preventScroll: true }), [id]);
 
   const submit = (event?: Event): void => {
     event?.preventDefault();
