@@ -291,17 +291,16 @@ test('generations beyond the number of sequences wait in a queue', async () => {
   const lengthOf = (id: number): number => (id <= 2 ? ENDLESS_TOKENS : 200);
   const answers = ids.map((id) => engine.answer(id));
   engine.native.hold(true);
-  await Promise.all(
-    ids.map((id) =>
-      engine.native.submit({
-        id,
-        prompt: 'x',
-        max_tokens: lengthOf(id),
-        sampling: { temperature: 0 },
-        reuse_prefix: false,
-      }),
-    ),
-  );
+  // One after another: those that are prepared at the same time are queued in any order.
+  for (const id of ids) {
+    await engine.native.submit({
+      id,
+      prompt: 'x',
+      max_tokens: lengthOf(id),
+      sampling: { temperature: 0 },
+      reuse_prefix: false,
+    });
+  }
   assert.is(engine.native.stats().waiting, 7);
   engine.native.hold(false);
   await waitFor('text of both', () => engine.text(1).length > 0 && engine.text(2).length > 0);
