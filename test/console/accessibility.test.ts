@@ -64,7 +64,7 @@ test('axe finds nothing in the dialogs', async () => {
   assert.equal(found, []);
 });
 
-/** In the page: the view that has the focus as a whole, or the label of what has it. */
+/** Evaluated in the page: `a view` if `main` has the focus, else the label of the element that has it. */
 const FOCUSED = `document.activeElement.matches('main') ? 'a view' : document.activeElement.getAttribute('aria-label')`;
 
 test('a view has the focus as soon as it is drawn, before another key can be pressed', async () => {
