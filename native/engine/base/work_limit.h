@@ -8,6 +8,7 @@
 // the process has grown by kMaxGrowthBytes and this thread has allocated as much meanwhile.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -48,10 +49,14 @@ class WorkLimit {
   static bool MayMove(double bytes);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  bool IsTimeUsedUp();
   bool HasGrown();
   static void RunOutOfMemory();
 
-  double ends_at_;  // CPU seconds of this thread
+  double ends_at_;                         // CPU seconds of this thread
+  Clock::time_point cannot_end_before_{};  // when the CPU time is measured next
   double allocated_bytes_ = 0;
   double output_bytes_ = 0;
   double next_measure_at_;  // of allocated_bytes_

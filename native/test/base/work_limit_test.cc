@@ -2,6 +2,7 @@
 #include "engine/base/work_limit.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <thread>
 #include <vector>
@@ -71,6 +72,18 @@ TEST(TimeIsThatOfTheThread) {
   EXPECT(!WorkLimit::MayOutput(0));
   EXPECT(!WorkLimit::MayMove(0));
   EXPECT(!WorkLimit::IsOutOfMemory());
+}
+
+// The CPU time is measured again only when it may be used up.
+TEST(TimeThatPassesIsNotUsedUp) {
+  constexpr double kSeconds = 0.05;
+  const WorkLimit limit(kSeconds);
+  EXPECT(!WorkLimit::IsExceeded());
+  std::this_thread::sleep_for(std::chrono::duration<double>(1.2 * kSeconds));
+  EXPECT(!WorkLimit::IsExceeded());
+  const double until = ThreadCpuSeconds() + 1.2 * kSeconds;
+  while (ThreadCpuSeconds() < until) continue;
+  EXPECT(WorkLimit::IsExceeded());
 }
 
 TEST(TheStackIsLimited) {
