@@ -77,6 +77,8 @@ struct ToolArgument {
   bool text_may_be_json = false;  // a bare text that is JSON of one of the other types is valid
   bool scalar = false;            // no value is a string, an object or a list
 
+  friend bool operator==(const ToolArgument&, const ToolArgument&) = default;
+
   static constexpr auto Fields() {
     using Self = ToolArgument;
     return std::make_tuple(SVC_FIELD(name, .required = true), SVC_FIELD(required),
@@ -100,6 +102,8 @@ struct Tool {
   // The arguments each on its own, in their order. Absent: the schema is not a list of names.
   std::optional<std::vector<ToolArgument>> arguments;
   bool strict = false;  // a format in which the schema cannot be enforced is an error
+
+  friend bool operator==(const Tool&, const Tool&) = default;
 
   static constexpr auto Fields() {
     using Self = Tool;
@@ -143,6 +147,8 @@ struct ChatOptions {
   bool continue_last = false;
   // True: the request has an output format. Set by the engine.
   bool has_output_format = false;
+
+  friend bool operator==(const ChatOptions&, const ChatOptions&) = default;
 
   static constexpr auto Fields() {
     using Self = ChatOptions;

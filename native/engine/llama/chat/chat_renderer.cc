@@ -11,10 +11,10 @@
 #include "engine/base/json_depth.h"
 #include "engine/base/work_limit.h"
 #include "engine/llama/chat/content_opening.h"
-#include "engine/llama/chat/distinct_rules.h"
 #include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/own_calls.h"
 #include "engine/llama/chat/refused_chat.h"
+#include "engine/llama/chat/template_inputs.h"
 #include "engine/llama/jinja/template_limit.h"
 
 namespace svc {
@@ -69,23 +69,6 @@ bool NeedsAnalysis(const std::vector<ChatMessage>& messages, const ChatOptions& 
          });
 }
 
-// Value of the template's variable enable_thinking, as JSON; empty: it is not set.
-std::string_view EnableThinking(const ChatOptions& options) {
-  for (const auto& [name, value] : options.template_variables) {
-    if (name == "enable_thinking") return value;
-  }
-  return "";
-}
-
-bool MayCall(const ChatOptions& options) {
-  return !options.tools.empty() && options.tool_choice == ToolChoice::kAuto;
-}
-
-bool Thinks(const ChatOptions& options) {
-  return EnableThinking(options) != "false" && options.reasoning_effort != ReasoningEffort::kNone &&
-         options.reasoning_budget_tokens.value_or(1) > 0;
-}
-
 // Most tokens of reasoning for models whose template knows no effort.
 std::optional<std::uint32_t> BudgetOfEffort(ReasoningEffort effort) {
   switch (effort) {
@@ -101,36 +84,6 @@ std::optional<std::uint32_t> BudgetOfEffort(ReasoningEffort effort) {
       return 16384;
     default:
       return std::nullopt;
-  }
-}
-
-common_chat_msg ToMessage(const ChatMessage& message, const std::vector<ChatMessage>& all) {
-  common_chat_msg made;
-  made.role = message.role;
-  made.content = message.content;
-  made.reasoning_content = message.reasoning;
-  made.tool_call_id = message.tool_call_id;
-  made.tool_name = message.tool_name;
-  for (const ToolCall& call : message.tool_calls) {
-    made.tool_calls.push_back({.name = call.name, .arguments = call.arguments, .id = call.id});
-  }
-  if (message.role != "tool" || !made.tool_name.empty()) return made;
-  for (const ChatMessage& each : all) {
-    for (const ToolCall& call : each.tool_calls) {
-      if (call.id == message.tool_call_id) made.tool_name = call.name;
-    }
-  }
-  return made;
-}
-
-common_chat_tool_choice ToChoice(ToolChoice choice) {
-  switch (choice) {
-    case ToolChoice::kNone:
-      return COMMON_CHAT_TOOL_CHOICE_NONE;
-    case ToolChoice::kRequired:
-      return COMMON_CHAT_TOOL_CHOICE_REQUIRED;
-    default:
-      return COMMON_CHAT_TOOL_CHOICE_AUTO;
   }
 }
 
@@ -187,6 +140,8 @@ Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model,
   if (!templates.ok()) return templates.status();
   renderer->templates_ = std::move(templates.value());
   renderer->special_text_.emplace(model, SourceOf(renderer->templates_.get()));
+  renderer->is_specialized_ = IsSpecialized(renderer->templates_.get());
+  renderer->formats_ = std::make_unique<AnswerFormats>(renderer->templates_.get());
   renderer->LearnFormats();
   return renderer;
 }
@@ -291,30 +246,7 @@ bool ChatRenderer::HoldsSecondCall(std::vector<ChatMessage> chat,
 
 common_chat_templates_inputs ChatRenderer::InputsOf(const std::vector<ChatMessage>& messages,
                                                     const ChatOptions& options) const {
-  common_chat_templates_inputs inputs;
-  for (const ChatMessage& message : messages) {
-    inputs.messages.push_back(ToMessage(message, messages));
-  }
-  for (const Tool& tool : options.tools) {
-    inputs.tools.push_back({tool.name, tool.description, tool.parameters});
-  }
-  inputs.tool_choice = ToChoice(options.tool_choice);
-  inputs.parallel_tool_calls = options.parallel_tool_calls;
-  inputs.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
-  inputs.enable_thinking = Thinks(options);
-  if (options.continue_last) {
-    inputs.continue_final_message = COMMON_CHAT_CONTINUATION_AUTO;
-    inputs.add_generation_prompt = false;
-  }
-  for (const auto& [name, value] : options.template_variables) {
-    inputs.chat_template_kwargs[name] = value;
-  }
-  if (knows_efforts_ && options.reasoning_effort > ReasoningEffort::kNone) {
-    const char* const effort =
-        Names(ReasoningEffort{})[static_cast<std::size_t>(options.reasoning_effort)];
-    inputs.chat_template_kwargs["reasoning_effort"] = '"' + std::string(effort) + '"';
-  }
-  return inputs;
+  return TemplateInputs(messages, options, knows_efforts_);
 }
 
 Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
@@ -360,49 +292,54 @@ std::optional<std::uint32_t> ChatRenderer::ThinkingBudget(const ChatOptions& opt
   return std::nullopt;
 }
 
-Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage>& messages,
-                                                   const ChatOptions& options) const {
-  if (Status status = Check(messages, options); !status.ok()) return status;
-  if (!options.tools.empty() && options.parallel_tool_calls && !calls_several_) {
-    // The template could not render another call in the next turn.
-    ChatOptions one = options;
-    one.parallel_tool_calls = false;
-    return Apply(messages, one);
+// Options with which the answer is read: the prompt lists all tools, so that its prefix stays the
+// same, but the answer may have to call one of them; and the template may have no form for several
+// calls in the next turn.
+ChatOptions ChatRenderer::OptionsOfAnswer(const ChatOptions& options) const {
+  ChatOptions of_answer = options;
+  of_answer.parallel_tool_calls = options.parallel_tool_calls && calls_several_;
+  of_answer.tool_name.clear();
+  if (!options.tool_name.empty()) {
+    std::erase_if(of_answer.tools,
+                  [&](const Tool& tool) { return tool.name != options.tool_name; });
   }
+  return of_answer;
+}
+
+// Renders the prompt with as little analysis as its text allows: some templates have code of their
+// own in llama.cpp, which changes chats before it renders them, and so does the analysis with a
+// message that is continued.
+common_chat_params ChatRenderer::PromptOf(const Chat& chat) const {
+  common_chat_templates_inputs inputs = InputsOf(chat.messages, chat.options);
+  inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_NONE;
+  inputs.force_pure_content = !NeedsAnalysis(chat.messages, chat.options) ||
+                              (!is_specialized_ && !chat.options.continue_last);
+  return ApplyTemplates(templates_.get(), inputs);
+}
+
+Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat& shown) const {
+  if (Status status = Check(chat.messages, chat.options); !status.ok()) return status;
   try {
-    common_chat_templates_inputs inputs = InputsOf(messages, options);
-    inputs.force_pure_content = !NeedsAnalysis(messages, options);
-    common_chat_params found = ApplyTemplates(templates_.get(), inputs);
-    if (inputs.force_pure_content) {
-      return Rendered{std::move(found.prompt), Thinks(options) ? thinking_ : answering_};
+    if (!NeedsAnalysis(chat.messages, chat.options)) {
+      return Rendered{PromptOf(shown).prompt, Thinks(chat.options) ? thinking_ : answering_};
     }
-    if (!options.tool_name.empty()) {
-      // The prompt lists all tools, so that its prefix stays the same; the answer calls one of
-      // them.
-      ChatOptions one = options;
-      one.tool_name.clear();
-      std::erase_if(one.tools, [&](const Tool& tool) { return tool.name != options.tool_name; });
-      Result<Rendered> called = Apply(messages, one);
-      if (!called.ok()) return called.status();
-      return Rendered{std::move(found.prompt), std::move(called.value().format)};
+    const ChatOptions options = OptionsOfAnswer(chat.options);
+    const common_chat_templates_inputs inputs = InputsOf(chat.messages, options);
+    // The first chat with these options is analysed as a whole. Others have their prompt rendered
+    // apart, and so have those whose prompt has other texts or tools than their format.
+    const bool is_apart =
+        &chat != &shown || !chat.options.tool_name.empty() || formats_->Knows(options);
+    common_chat_params found =
+        is_apart ? PromptOf(shown) : ApplyTemplates(templates_.get(), inputs);
+    std::string prompt = std::move(found.prompt);
+    auto format = is_apart ? formats_->Kept(options, found.generation_prompt) : nullptr;
+    if (format == nullptr) {
+      if (is_apart) found = ApplyTemplates(templates_.get(), inputs);
+      auto made = formats_->Find(std::move(found), inputs, options);
+      if (!made.ok()) return made.status();
+      format = std::move(made.value());
     }
-    const auto apply = [this](const common_chat_templates_inputs& any) {
-      return ApplyTemplates(templates_.get(), any);
-    };
-    found = WithDistinctRules(std::move(found), inputs, apply);
-    const bool is_either = options.has_output_format && MayCall(options);
-    if (is_either) inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
-    Result<std::shared_ptr<const AnswerFormat>> format =
-        is_either
-            ? MakeFormatWithCalls(found, WithDistinctRules(apply(inputs), inputs, apply), options)
-            : MakeAnswerFormat(found, options);
-    if (!format.ok()) return format.status();
-    if (options.continue_last) {
-      auto continued = std::make_shared<AnswerFormat>(*format.value());
-      continued->continued = messages.back().content;
-      format = std::shared_ptr<const AnswerFormat>(std::move(continued));
-    }
-    return Rendered{std::move(found.prompt), std::move(format.value())};
+    return Rendered{std::move(prompt), std::move(format)};
   } catch (const std::exception& error) {
     if (WorkLimit::IsOutOfMemory()) {
       return Refuse(
@@ -415,14 +352,20 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const std::vector<ChatMessage
                     "messages");
     }
     // Both forms count towards the thread's one WorkLimit.
-    if (const auto strict = StrictForm(messages)) return Apply(*strict, options);
+    if (const auto strict = StrictForm(chat.messages)) {
+      const Chat strict_chat = {*strict, chat.options};
+      if (&chat == &shown) return Apply(strict_chat, strict_chat);
+      const auto strict_shown = StrictForm(shown.messages);
+      return Apply(strict_chat, {strict_shown.value_or(shown.messages), shown.options});
+    }
     return Refuse(RefusalMessage(error.what(), SourceOf(templates_.get())), "messages");
   }
 }
 
 Result<std::string> ChatRenderer::Render(const std::vector<ChatMessage>& messages,
                                          const ChatOptions& options) const {
-  Result<Rendered> rendered = Apply(messages, options);
+  const Chat chat = {messages, options};
+  Result<Rendered> rendered = Apply(chat, chat);
   if (!rendered.ok()) return rendered.status();
   return std::move(rendered.value().prompt);
 }
@@ -455,8 +398,9 @@ Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& me
   if (!found.ok()) return found.status();
   const std::string& guard = found.value();
   const MediaMarks marks(messages);
+  const Chat chat = {messages, options};
   if (guard.empty() && marks.empty()) {
-    Result<Rendered> plain = Apply(messages, options);
+    Result<Rendered> plain = Apply(chat, chat);
     if (!plain.ok()) return plain.status();
     Result<std::vector<Token>> tokens = model_.Tokenize(plain.value().prompt, /*add_special=*/true,
                                                         /*parse_special=*/true, context_length);
@@ -475,14 +419,8 @@ Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& me
     guarded[i].content = marks.Content(
         i, [&](const std::string& text) { return change(text, KindOf(messages[i])); });
   }
-  Result<Rendered> rendered = Apply(guarded, guarded_options);
+  Result<Rendered> rendered = Apply(chat, {guarded, guarded_options});
   if (!rendered.ok()) return rendered.status();
-  if (NeedsAnalysis(messages, options)) {
-    // The answer's format is that of the texts as they are.
-    Result<Rendered> plain = Apply(messages, options);
-    if (!plain.ok()) return plain.status();
-    rendered.value().format = std::move(plain.value().format);
-  }
   Result<std::vector<Token>> tokens =
       marks.empty() ? special_text_->Tokenize(rendered.value().prompt, guard, context_length)
                     : TokenizeParts(rendered.value().prompt, guard, marks, context_length);

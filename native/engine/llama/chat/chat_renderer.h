@@ -7,7 +7,7 @@
 // llama.cpp analyses a template on every rendering, which takes 5 to 50 ms. It can also skip the
 // analysis; for chats without tools and reasoning the prompt is the same, which a test checks for
 // every template that comes with llama.cpp. So the answer formats of such chats are found once, at
-// load.
+// load; those of other chats are kept for their next turn (answer_formats.h).
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,13 @@
 #include "engine/base/ids.h"
 #include "engine/base/status.h"
 #include "engine/llama/chat/answer_format.h"
+#include "engine/llama/chat/answer_formats.h"
 #include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/special_text.h"
 #include "engine/llama/llama_model.h"
 #include "engine/types/chat.h"
 
+struct common_chat_params;
 struct common_chat_templates;
 struct common_chat_templates_inputs;
 
@@ -78,6 +80,12 @@ class ChatRenderer {
     std::shared_ptr<const AnswerFormat> format;
   };
 
+  // What is rendered of a chat may have other texts: such that become no control tokens.
+  struct Chat {
+    const std::vector<ChatMessage>& messages;
+    const ChatOptions& options;
+  };
+
   explicit ChatRenderer(const LlamaModel& model);
   void LearnFormats();
   void LearnTools();
@@ -89,17 +97,21 @@ class ChatRenderer {
   Result<std::vector<Token>> TokenizeParts(std::string_view prompt, const std::string& guard,
                                            const MediaMarks& marks,
                                            std::uint32_t context_length) const;
-  Result<Rendered> Apply(const std::vector<ChatMessage>& messages,
-                         const ChatOptions& options) const;
+  ChatOptions OptionsOfAnswer(const ChatOptions& options) const;
+  common_chat_params PromptOf(const Chat& chat) const;
+  // The prompt is that of `shown`, the format that of `chat`.
+  Result<Rendered> Apply(const Chat& chat, const Chat& shown) const;
   common_chat_templates_inputs InputsOf(const std::vector<ChatMessage>& messages,
                                         const ChatOptions& options) const;
 
   const LlamaModel& model_;
   std::shared_ptr<common_chat_templates> templates_;
   std::optional<SpecialText> special_text_;  // there is one
+  std::unique_ptr<AnswerFormats> formats_;   // of chats that need the analysis
   // Formats of answers to chats without tools, with and without reasoning.
   std::shared_ptr<const AnswerFormat> thinking_;
   std::shared_ptr<const AnswerFormat> answering_;
+  bool is_specialized_ = false;  // llama.cpp has code of its own for the template
   bool thinks_ = false;
   bool calls_tools_ = false;
   bool calls_several_ = false;  // the template renders several calls of one answer

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "chat-auto-parser.h"
 #include "chat.h"
 #include "engine/base/work_limit.h"
 #include "engine/llama/jinja/limited_builtins.h"
@@ -85,6 +86,22 @@ common_chat_params ApplyTemplates(const common_chat_templates* templates,
                                   const common_chat_templates_inputs& inputs) {
   const ValueKeeper keeper(/*collects=*/true);
   return common_chat_templates_apply(templates, inputs);
+}
+
+bool IsSpecialized(const common_chat_templates* templates) {
+  const WorkLimit limit(kAnalysisCpuSeconds);
+  const ValueKeeper keeper(/*collects=*/true);
+  const auto is_specialized = [](const common_chat_template& each) {
+    autoparser::generation_params question;
+    question.messages = json::array({{{"role", "user"}, {"content", "Hello"}}});
+    try {
+      return common_chat_try_specialized_template(each, each.source(), question).has_value();
+    } catch (const std::exception&) {
+      return true;  // its code has refused this chat
+    }
+  };
+  return is_specialized(*templates->template_default) ||
+         (templates->template_tool_use != nullptr && is_specialized(*templates->template_tool_use));
 }
 
 }  // namespace svc

@@ -33,4 +33,8 @@ Result<common_chat_templates_ptr> InitTemplates(const llama_model* model,
 common_chat_params ApplyTemplates(const common_chat_templates* templates,
                                   const common_chat_templates_inputs& inputs);
 
+// True if llama.cpp has code of its own for the template, in place of the analysis. That code may
+// change a chat before it renders it.
+bool IsSpecialized(const common_chat_templates* templates);
+
 }  // namespace svc
