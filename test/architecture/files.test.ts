@@ -95,7 +95,7 @@ const OPENED: Readonly<Record<string, string>> = {
   'src/gpu/install.ts': "named by the user's npm config, in the foreground",
   'src/gpu/unpack.ts': 'our own download, and files created exclusively by this code',
   'src/engine/gpu.ts': 'a file of the package',
-  'src/engine/host-memory.ts': '/proc and /sys',
+  'src/process/host-memory.ts': '/proc and /sys',
   'src/engine/sandbox-trial.ts': '/etc/passwd and /proc, which the sandbox must deny',
   'src/models/store/adopted.ts': 'our own download, verified just before',
   'src/models/store/digest.ts': 'created exclusively by this code',

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LocalBackend, type EngineSettings, type ResidencySettings } from '../../src/backends/local/local-backend.ts';
-import type { HostMemory } from '../../src/engine/host-memory.ts';
+import type { HostMemory } from '../../src/process/host-memory.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import { given } from '../../src/protocol/given.ts';
 import { compiled } from '../support/compiled.ts';

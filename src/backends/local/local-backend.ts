@@ -4,7 +4,7 @@
  *   generate, embed, rerank, tokenize ──► answers ──► pool (an engine per file and load settings) ──► supervisor ──► engine process
  */
 import type { EngineRequest, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
-import { hostMemory, type HostMemory } from '../../engine/host-memory.ts';
+import { hostMemory, type HostMemory } from '../../process/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { CONTROL_CALLER, shareOf } from '../../protocol/caller.ts';

@@ -19,7 +19,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CellDemand, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
-import type { HostMemory } from '../../engine/host-memory.ts';
+import type { HostMemory } from '../../process/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';

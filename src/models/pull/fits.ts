@@ -1,5 +1,5 @@
 /** Estimate of whether a model fits this machine, made from its size alone, before its file is there. */
-import { hostMemory, type HostMemory } from '../../engine/host-memory.ts';
+import { hostMemory, type HostMemory } from '../../process/host-memory.ts';
 import type { DeviceRecord } from '../../protocol/records.ts';
 import { SPARE_BYTES } from '../store/free-space.ts';
 

@@ -3,7 +3,7 @@ import { loadConfig } from '../../../config/config.ts';
 import { resolvePaths } from '../../../home/paths.ts';
 import type { NativeDeviceMemory, NativeMemoryEstimates } from '../../../engine/addon.ts';
 import { estimateModel } from '../../../engine/estimate.ts';
-import { hostMemory } from '../../../engine/host-memory.ts';
+import { hostMemory } from '../../../process/host-memory.ts';
 import { given } from '../../../protocol/given.ts';
 import { loadSettingsOf } from '../../../protocol/model/settings.ts';
 import type { ModelMemory, ModelRecord } from '../../../protocol/records.ts';

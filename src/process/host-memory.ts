@@ -8,7 +8,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { freemem, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
-import { orElse } from '../protocol/foreign-text.ts';
 
 export interface HostMemory {
   readonly totalBytes: number;
@@ -86,6 +85,11 @@ function number(value: string): number | null {
   return /^\d+\n?$/.test(value) ? Number(value) : null;
 }
 
+/** Text of a file of the kernel; '' if it cannot be read. */
 function text(path: string): string {
-  return orElse(() => readFileSync(path, 'utf8'), '');
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
 }

@@ -4,7 +4,7 @@ import { freemem, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { hostMemory, type HostMemory } from '../../src/engine/host-memory.ts';
+import { hostMemory, type HostMemory } from '../../src/process/host-memory.ts';
 import { unless } from '../support/skip.ts';
 
 const MB = 1e6;
