@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/work_limit.h"
+#include "engine/llama/jinja/direct_lookup.h"
 #include "engine/llama/jinja/limited_builtins.h"
 #include "engine/llama/jinja/template_value.h"
 #include "engine/llama/jinja/value_keeper.h"
@@ -119,12 +120,6 @@ struct LimitedIterable final : Limited {
     return iterated;
   }
   double variables;
-};
-
-struct Known final : jinja::expression {
-  explicit Known(value known) : known(std::move(known)) {}
-  value execute_impl(jinja::context& /*context*/) const override { return known; }
-  value known;
 };
 
 // An operator that uses both of its operands.
@@ -246,6 +241,8 @@ class Limiter {
       }
     } else if (IsLargeLiteral(*node)) {
       Replace<LimitedLiteral>(node);
+    } else {
+      *node = WithDirectLookup(std::move(*node));
     }
   }
 
@@ -287,7 +284,7 @@ class Limiter {
       for (const statement_ptr& each : macro->args) Inside(each);
       LimitedBody(&macro->body, "caller");
     } else if (auto* filter = As<jinja::filter_statement>(node)) {
-      Inside(filter->filter);
+      InsideNamed(filter->filter);
       Body(&filter->body);
     } else if (auto* call = As<jinja::call_statement>(node)) {
       Inside(call->call);
@@ -297,6 +294,11 @@ class Limiter {
       return false;
     }
     return true;
+  }
+
+  // Limits the arguments of a filter or test; the interpreter reads its name.
+  void InsideNamed(const statement_ptr& node) {
+    if (auto* call = As<jinja::call_expression>(node)) Slots(&call->args);
   }
 
   void Iterable(statement_ptr* node) {
@@ -314,11 +316,11 @@ class Limiter {
       Slot(&operation->right);
     } else if (auto* filtered = As<jinja::filter_expression>(node)) {
       Slot(&filtered->operand);
-      Inside(filtered->filter);
+      InsideNamed(filtered->filter);
       if (WritesOperand(filtered->filter)) Replace<LimitedText>(&filtered->operand);
     } else if (auto* tested = As<jinja::test_expression>(node)) {
       Slot(&tested->operand);
-      Inside(tested->test);
+      InsideNamed(tested->test);
     } else if (auto* call = As<jinja::call_expression>(node)) {
       Slot(&call->callee);
       Slots(&call->args);
@@ -342,7 +344,7 @@ class Limiter {
     if (auto* member = As<jinja::member_expression>(node)) {
       Slot(&member->object);
       if (!member->computed) return;
-      Inside(member->property);
+      Slot(&member->property);
       if (As<jinja::slice_expression>(member->property) != nullptr) return;
       Replace<LimitedKey>(&member->property);
     } else if (auto* slice = As<jinja::slice_expression>(node)) {
