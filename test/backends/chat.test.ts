@@ -72,6 +72,33 @@ test('schemas of tools that are too large are refused, also where they need not 
   }
 });
 
+test('an agent that sends the same tools with every turn has them compiled once', () => {
+  const toolsOf = (tools: readonly Tool[], given: Partial<GenerateRequest> = {}): unknown =>
+    toChat(request({ tools: structuredClone(tools), ...given })).chat?.tools;
+  const named = (name: string): Tool[] => [{ ...WEATHER, name }];
+  const first = toolsOf(named('agent'));
+  assert.ok(first);
+  assert.is(toolsOf(named('agent')), first);
+  assert.is.not(toolsOf(named('agent'), { tool_choice: 'required' }), first);
+  assert.is.not(toolsOf([{ ...WEATHER, name: 'agent', strict: true }]), first);
+  for (let index = 0; index < 5; index++) toolsOf(named(`other-${String(index)}`));
+  assert.is(toolsOf(named('agent')), first, 'the eighth');
+  for (let index = 0; index < 8; index++) toolsOf(named(`another-${String(index)}`));
+  assert.is.not(toolsOf(named('agent')), first, 'the ninth');
+});
+
+test('large lists of tools do not stay in memory, except the last one', () => {
+  const large = (name: string): Tool[] => [{ ...WEATHER, name, description: name.padEnd(700_000) }];
+  const toolsOf = (name: string): unknown => toChat(request({ tools: large(name) })).chat?.tools;
+  const first = toolsOf('a');
+  assert.is(toolsOf('a'), first);
+  toolsOf('b');
+  assert.is(toolsOf('a'), first);
+  toolsOf('b');
+  toolsOf('c');
+  assert.is.not(toolsOf('a'), first);
+});
+
 test('the schemas of all tools together are bounded', () => {
   const tools = (count: number, parameters: Tool['parameters']): Tool[] =>
     Array.from({ length: count }, (_, index) => ({ name: `t${String(index)}`, parameters }));
@@ -194,7 +221,8 @@ test('the tools of a request have one budget of work, and none is compiled once 
   const kinds = Array.from({ length: 400 }, (_, kind) => ({ const: kind }));
   let reads = 0;
   const tool = (name: string): Tool => {
-    // Each look at the parameters reads `oneOf`, also those that bound them and write them for the template.
+    // Each look at the parameters reads `oneOf`, also those that bound them, and write them for the template and as a
+    // key.
     const parameters = Object.defineProperty({ type: 'object', title: 'x' }, 'oneOf', {
       enumerable: true,
       get: () => ((reads += 1), kinds),
@@ -207,7 +235,7 @@ test('the tools of a request have one budget of work, and none is compiled once 
     chat?.tools?.every(({ grammar }) => grammar === ''),
     'WEATHER was compiled after the budget was spent',
   );
-  assert.ok(reads < 60, `${String(reads)} reads`);
+  assert.ok(reads < 80, `${String(reads)} reads`);
   assert.ok(toChat(request({ tools: [WEATHER, ...tools.slice(0, -1)] })).chat?.tools?.[0]?.grammar);
   const strict = { ...WEATHER, strict: true };
   assert.is(refused({ tools: [...tools.slice(0, -1), strict] }), 'tools[20].parameters');

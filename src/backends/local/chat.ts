@@ -1,16 +1,14 @@
 /** Makes the part of an engine's request that says how a chat is rendered and its answer read. */
-import type { EngineRequest, NativeChat, NativeMedia, NativeMessage, NativeTool } from '../../engine/addon.ts';
-import { SvcError } from '../../protocol/errors.ts';
+import type { EngineRequest, NativeChat, NativeMedia, NativeMessage } from '../../engine/addon.ts';
 import { LIMITS } from '../../protocol/limits.ts';
-import type { ContentPart, GenerateRequest, Message, Tool } from '../../protocol/generate.ts';
+import type { ContentPart, GenerateRequest, Message } from '../../protocol/generate.ts';
 import { objectText } from '../../protocol/foreign-text.ts';
 import { given } from '../../protocol/given.ts';
 import { OpenCalls } from '../../protocol/history/open-calls.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { withSendableResults } from './media/results.ts';
-import { ANY_ARGUMENTS, anyValues, argumentGrammars } from './schema/arguments.ts';
-import { ToolSizes } from './schema/tool-sizes.ts';
-import type { ToolsBudget } from './schema/work.ts';
+import { anyValues } from './schema/arguments.ts';
+import { toTools } from './tools.ts';
 
 /** Throws INVALID_REQUEST, naming the field. */
 export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages' | 'chat'> {
@@ -53,55 +51,6 @@ function withoutEmptyEnd(messages: readonly Message[]): readonly Message[] {
 
 function isEmptyText(part: ContentPart): boolean {
   return part.type === 'text' && part.text === '';
-}
-
-type ToolChoice = NonNullable<GenerateRequest['tool_choice']>;
-
-/** All choices of a request have the same tools: their schemas are compiled once. */
-const made = new WeakMap<readonly Tool[], { readonly choice: ToolChoice; readonly tools: readonly NativeTool[] }>();
-
-function toTools(tools: readonly Tool[], choice: ToolChoice): readonly NativeTool[] {
-  const known = made.get(tools);
-  if (known?.choice === choice) return known.tools;
-  checkNames(tools);
-  const budget: ToolsBudget | null = choice === 'none' ? null : { left: LIMITS.toolsWork };
-  const sizes = new ToolSizes();
-  if (budget !== null)
-    for (const [index, { parameters }] of tools.entries()) sizes.add(parameters, `tools[${String(index)}].parameters`);
-  const isForced = ({ name }: Tool): boolean =>
-    choice === 'required' || (typeof choice !== 'string' && choice.name === name);
-  const asked = tools.map((tool, index) => toTool(tool, index, budget, isForced(tool)));
-  made.set(tools, { choice, tools: asked });
-  return asked;
-}
-
-function checkNames(tools: readonly Tool[]): void {
-  const seen = new Set<string>();
-  for (const [index, { name }] of tools.entries()) {
-    const param = `tools[${String(index)}].name`;
-    if (seen.has(name)) throw invalid(param, 'is the name of another tool, too');
-    if (/[\p{Cc}"\\]/u.test(name)) throw invalid(param, 'must have no control characters, quotes or backslashes');
-    seen.add(name);
-  }
-}
-
-/**
- * `budget`: work that is left for compiling the grammars of all tools; null: no tool may be called. `isForced`:
- * `tool_choice` forces this tool or any tool.
- */
-function toTool(tool: Tool, index: number, budget: ToolsBudget | null, isForced: boolean): NativeTool {
-  const { name, description = '', parameters, strict } = tool;
-  const mustFollow = budget !== null && (isForced || strict === true);
-  const param = `tools[${String(index)}].parameters`;
-  let grammars = ANY_ARGUMENTS;
-  try {
-    if (budget !== null && (mustFollow || budget.left > 0))
-      grammars = argumentGrammars(parameters, param, `arguments-${String(index)}`, budget);
-  } catch (error) {
-    // Arguments that need not be valid are any JSON object.
-    if (mustFollow || !(error instanceof SvcError)) throw error;
-  }
-  return { name, description, parameters: JSON.stringify(parameters), ...grammars, strict: mustFollow };
 }
 
 /** Without an empty end (withoutEmptyEnd). Throws INVALID_REQUEST, naming the field. */
