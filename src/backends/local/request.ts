@@ -29,6 +29,7 @@ import type { GenerateContext } from '../backend.ts';
 import { toChat, toMessages } from './chat.ts';
 import type { Plan } from './fit.ts';
 import { withTakenResults } from './media/results.ts';
+import { Compiled } from './schema/compiled.ts';
 import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
 
 /** Adds what the model's settings in the config say where the request says nothing. */
@@ -134,24 +135,14 @@ function withoutNeedlessWishes(
   return { ...asked, chat };
 }
 
-/** All choices of a request have the same format: its schema is compiled once. */
-const grammars = new WeakMap<Format, string>();
+const grammars = new Compiled<string>();
 
 function toGrammar(format: Format): string {
-  const grammar = grammars.get(format) ?? compiled(format);
-  grammars.set(format, grammar);
-  return grammar;
+  return format.type === 'grammar' ? format.grammar : grammars.of(format, compiled);
 }
 
-function compiled(format: Format): string {
-  switch (format.type) {
-    case 'json_object':
-      return jsonGrammar();
-    case 'json_schema':
-      return schemaGrammar(format.schema, 'format.schema');
-    case 'grammar':
-      return format.grammar;
-  }
+function compiled(format: Exclude<Format, { type: 'grammar' }>): string {
+  return format.type === 'json_object' ? jsonGrammar() : schemaGrammar(format.schema, 'format.schema');
 }
 
 /** What an engine reports of its model, and how it was loaded; null before. */

@@ -5,40 +5,20 @@ import { LIMITS } from '../../protocol/limits.ts';
 import type { GenerateRequest, Tool } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { ANY_ARGUMENTS, argumentGrammars } from './schema/arguments.ts';
+import { Compiled } from './schema/compiled.ts';
 import { ToolSizes } from './schema/tool-sizes.ts';
 import type { ToolsBudget } from './schema/work.ts';
 
 type ToolChoice = NonNullable<GenerateRequest['tool_choice']>;
 
-/** Lists of tools that are kept: a client may have a few agents. The engine keeps as many (answer_formats.h). */
-const MOST_KEPT = 8;
-/** Of all of them but the last used, as JSON; compiled, they are up to twelve times as long. */
-const MOST_CHARACTERS = 1_048_576;
-
-/** By the JSON of tools and choice; the last used is last. An agent sends the same ones with every turn. */
-const kept = new Map<string, readonly NativeTool[]>();
+const kept = new Compiled<readonly NativeTool[]>();
 
 /** Throws INVALID_REQUEST, naming the field. */
 export function toTools(tools: readonly Tool[], choice: ToolChoice): readonly NativeTool[] {
-  const text = JSON.stringify([tools, choice]);
-  const made = kept.get(text) ?? compiled(tools, choice);
-  kept.delete(text);
-  dropOldest();
-  kept.set(text, made);
-  return made;
+  return kept.of({ tools, choice }, compiled);
 }
 
-/** Makes room for one. */
-function dropOldest(): void {
-  let characters = [...kept.keys()].reduce((sum, { length }) => sum + length, 0);
-  for (const oldest of kept.keys()) {
-    if (kept.size < MOST_KEPT && characters <= MOST_CHARACTERS) break;
-    kept.delete(oldest);
-    characters -= oldest.length;
-  }
-}
-
-function compiled(tools: readonly Tool[], choice: ToolChoice): readonly NativeTool[] {
+function compiled({ tools, choice }: { tools: readonly Tool[]; choice: ToolChoice }): readonly NativeTool[] {
   checkNames(tools);
   const budget: ToolsBudget | null = choice === 'none' ? null : { left: LIMITS.toolsWork };
   const sizes = new ToolSizes();
