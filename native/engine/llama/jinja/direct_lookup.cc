@@ -33,7 +33,7 @@ struct Variable final : Lookup {
     if (!found->is_undefined()) return found;
     const jinja::func_builtins& functions = jinja::global_builtins();
     const auto function = functions.find(name);
-    if (function == functions.end()) return found;
+    if (function == functions.end()) return mk_val<jinja::value_undefined>(name);
     return mk_val<jinja::value_func>(name, function->second);
   }
 };

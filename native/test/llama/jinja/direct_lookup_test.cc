@@ -22,8 +22,8 @@ using test::Text;
 
 // The names of variables; "absent" is none.
 const std::vector<std::string> kVariables = {
-    "absent", "none",  "true",      "number", "text", "list",  "object", "range",
-    "null",   "False", "namespace", "Number", "",     "upper", "items",  "method"};
+    "absent", "none",      "true",   "number", "text",  "list",  "object", "range", "null",
+    "False",  "namespace", "Number", "",       "upper", "items", "method", "unset"};
 const std::vector<std::string> kMembers = {"absent", "a",    "items", "get",    "keys",
                                            "upper",  "none", "split", "length", "append",
                                            "x",      "pop",  "",      "default"};
@@ -32,13 +32,15 @@ jinja::context Context() {
   jinja::context context;
   const value object = Dictionary({{"a", Number(1)},
                                    {"items", Text("a key with the name of a method")},
-                                   {"none", mk_val<jinja::value_none>()}});
+                                   {"none", mk_val<jinja::value_none>()},
+                                   {"x", mk_val<jinja::value_undefined>("another name")}});
   context.set_val("number", Number(3));
   context.set_val("text", Text("Some text"));
   context.set_val("list", List({Number(1), Text("x")}));
   context.set_val("object", object);
   context.set_val("range", Text("a variable with the name of a function"));
   context.set_val("null", mk_val<jinja::value_none>());
+  context.set_val("unset", mk_val<jinja::value_undefined>("another name"));
   context.set_val("method",
                   mk_val<jinja::value_func>("get", object->get_builtins().at("get"), object));
   return context;
