@@ -324,22 +324,21 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat&
       return Rendered{PromptOf(shown).prompt, Thinks(chat.options) ? thinking_ : answering_};
     }
     const ChatOptions options = OptionsOfAnswer(chat.options);
-    const common_chat_templates_inputs inputs = InputsOf(chat.messages, options);
+    std::optional<std::string> prompt;
     // The first chat with these options is analysed as a whole. Others have their prompt rendered
     // apart, and so have those whose prompt has other texts or tools than their format.
-    const bool is_apart =
-        &chat != &shown || !chat.options.tool_name.empty() || formats_->Knows(options);
-    common_chat_params found =
-        is_apart ? PromptOf(shown) : ApplyTemplates(templates_.get(), inputs);
-    std::string prompt = std::move(found.prompt);
-    auto format = is_apart ? formats_->Kept(options, found.generation_prompt) : nullptr;
-    if (format == nullptr) {
-      if (is_apart) found = ApplyTemplates(templates_.get(), inputs);
-      auto made = formats_->Find(std::move(found), inputs, options);
-      if (!made.ok()) return made.status();
-      format = std::move(made.value());
+    if (&chat != &shown || !chat.options.tool_name.empty() || formats_->Knows(options)) {
+      common_chat_params apart = PromptOf(shown);
+      auto kept = formats_->Kept(options, apart.generation_prompt);
+      if (kept != nullptr) return Rendered{std::move(apart.prompt), std::move(kept)};
+      prompt = std::move(apart.prompt);
     }
-    return Rendered{std::move(prompt), std::move(format)};
+    const common_chat_templates_inputs inputs = InputsOf(chat.messages, options);
+    common_chat_params found = ApplyTemplates(templates_.get(), inputs);
+    if (!prompt) prompt = std::move(found.prompt);
+    auto format = formats_->Find(std::move(found), inputs, options);
+    if (!format.ok()) return format.status();
+    return Rendered{std::move(*prompt), std::move(format.value())};
   } catch (const std::exception& error) {
     if (WorkLimit::IsOutOfMemory()) {
       return Refuse(

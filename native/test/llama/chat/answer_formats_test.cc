@@ -116,7 +116,7 @@ void CheckTemplate(const test::Template& each, const ChatRenderer& renderer,
       test::Fail(name, 0, "a chat gets the format of another one");
     }
   }
-  // The prompt is the same whatever the answer may be.
+  // The prompt does not depend on the answer's options.
   const Chat chat = Chats()[1];
   const ChatOptions options = OptionsWith(ToolChoice::kAuto, 0);
   const auto prompt = renderer.RenderTokens(chat, options);

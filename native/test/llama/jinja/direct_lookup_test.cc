@@ -102,7 +102,7 @@ TEST(FunctionsAndMethodsAreBound) {
   EXPECT_EQ(test::Rendered(program, variables), plain);
 }
 
-// llama.cpp finds out what a template supports by what it reads.
+// llama.cpp learns from the values that a template reads which features it supports.
 TEST(WhatIsReadIsCounted) {
   for (const bool is_direct : {false, true}) {
     jinja::context context = Context();

@@ -5,7 +5,7 @@
 
 /** A client may have a few agents. The engine keeps as many formats of answers (answer_formats.h). */
 const MOST = 8;
-/** Of the JSON of all but the last one; compiled, it is up to twelve times as long. */
+/** Length of the JSON of all entries but the last used; the compiled text is up to twelve times as long. */
 const MOST_CHARACTERS = 1_048_576;
 
 export class Compiled<Made> {
