@@ -1,7 +1,9 @@
 /** What is kept of the schemas that were compiled for the last requests. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { toEngineRequest } from '../../src/backends/local/request.ts';
 import { Compiled } from '../../src/backends/local/schema/compiled.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
 
 /** Compiles names, and counts how often. */
 class Counted {
@@ -52,6 +54,20 @@ test('an error is not kept', () => {
     kept.of(1, () => 'made'),
     'made',
   );
+});
+
+test('a schema that nests too deep to be written is refused as one that nests too deep', () => {
+  let schema = {};
+  for (let level = 0; level < 20_000; level++) schema = { type: 'array', items: schema };
+  const format = { type: 'json_schema', schema } as const;
+  try {
+    toEngineRequest({ messages: [{ role: 'user', content: 'Hi' }], sampling: {}, stop: [], format });
+    assert.unreachable();
+  } catch (error) {
+    assert.instance(error, SvcError);
+    assert.is((error as SvcError).code, 'INVALID_REQUEST');
+    assert.is((error as SvcError).param, 'format.schema');
+  }
 });
 
 test.run();

@@ -3,6 +3,8 @@
  * with every question. Compiling takes milliseconds of the daemon's one thread.
  */
 
+import { orElse } from '../../../protocol/foreign-text.ts';
+
 /** A client may have a few agents. The engine keeps as many formats of answers (answer_formats.h). */
 const MOST = 8;
 /** Length of the JSON of all entries but the last used; the compiled text is up to twelve times as long. */
@@ -14,7 +16,9 @@ export class Compiled<Made> {
 
   /** Returns what `compile` has made of the same `source`, which is written as JSON. Passes its errors on. */
   of<Source>(source: Source, compile: (source: Source) => Made): Made {
-    const text = JSON.stringify(source);
+    const text = orElse(() => JSON.stringify(source), null);
+    // It nests too deep for the stack: `compile` says so.
+    if (text === null) return compile(source);
     const made = this.#kept.get(text) ?? compile(source);
     this.#kept.delete(text);
     this.#dropOldest();
