@@ -80,7 +80,8 @@ class ChatRenderer {
     std::shared_ptr<const AnswerFormat> format;
   };
 
-  // What is rendered of a chat may have other texts: such that become no control tokens.
+  // The chat that is rendered may have other texts than the one that was sent, in which control
+  // tokens are escaped.
   struct Chat {
     const std::vector<ChatMessage>& messages;
     const ChatOptions& options;
