@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { GenerateRequest, GenerateResult } from '../../src/protocol/generate.ts';
+import type { GenerateRequest, GenerateResult, TokenLogprobs } from '../../src/protocol/generate.ts';
+import { given } from '../../src/protocol/given.ts';
 import type { ModelAdapter, ModelMemory, ModelRecord } from '../../src/protocol/records.ts';
 import { connectTo } from '../grpc/scripted.ts';
 import { assertExit } from '../support/exit.ts';
@@ -13,6 +14,7 @@ import { daemonSuite, startIn, type DaemonContext } from '../support/daemon-suit
 import type { DaemonProcess } from '../support/daemon.ts';
 import { rejection } from '../support/errors.ts';
 import { configure } from '../support/home.ts';
+import { assertSure } from '../support/margin.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { svc, type SvcResult } from '../support/svc.ts';
 import { waitFor } from '../support/wait.ts';
@@ -44,16 +46,31 @@ async function done(running: Promise<SvcResult>): Promise<string> {
   return stdout;
 }
 
-const messages = [{ role: 'user' as const, content: 'Who are you?' }];
+/** The model is sure of its answers with and without `legal`. */
+const question = 'Where is the market?';
+const asked = {
+  model: 'tiny',
+  messages: [{ role: 'user' as const, content: question }],
+  max_tokens: 6,
+  sampling: { temperature: 0 },
+  stop: [],
+};
 
 async function answer({ client }: DaemonProcess, lora?: GenerateRequest['lora'], model = 'tiny'): Promise<string> {
-  const request = { model, messages, max_tokens: 16, sampling: { temperature: 0 }, stop: [] };
   let text = '';
-  const asked = lora === undefined ? request : { ...request, lora };
-  for await (const event of client.generate(asked)) {
+  for await (const event of client.generate({ ...asked, model, ...given({ lora }) })) {
     if (event.type === 'text') text += event.text;
   }
   return text;
+}
+
+/** Asserts that the text of `answer` is the same beside other requests. */
+async function assertSureWith({ client }: DaemonProcess, lora: GenerateRequest['lora'] & object): Promise<void> {
+  const logprobs: TokenLogprobs[] = [];
+  for await (const event of client.generate({ ...asked, lora, logprobs: 2 })) {
+    if (event.type === 'text') logprobs.push(...(event.logprobs ?? []));
+  }
+  assertSure(logprobs, JSON.stringify(lora));
 }
 
 const adaptersOf = async ({ client }: DaemonProcess, id = 'tiny'): Promise<readonly ModelAdapter[]> =>
@@ -99,6 +116,7 @@ test('a registered adapter is listed, and a request chooses it with a scale', as
   ];
   const all = [base, legal, half, await answer(daemon, both)];
   assert.is(new Set(all).size, all.length);
+  for (const lora of [[], [{ id: 'legal', scale: 1 }]]) await assertSureWith(daemon, lora);
   const together = await Promise.all([answer(daemon, [{ id: 'legal', scale: 1 }]), answer(daemon)]);
   assert.equal(together, [legal, base]);
   assert.equal(await enginesOf(daemon), ['tiny']);
@@ -119,7 +137,8 @@ interface Reply {
 /** Posts a chat completion. */
 async function post({ client }: DaemonProcess, lora: unknown): Promise<Reply & { readonly status: number }> {
   const { http } = await client.status();
-  const body = JSON.stringify({ model: 'tiny', messages, max_tokens: 16, temperature: 0, lora });
+  const { sampling, ...same } = asked;
+  const body = JSON.stringify({ ...same, ...sampling, lora });
   const headers = { 'content-type': 'application/json' };
   const reply = await fetch(`http://${String(http)}/v1/chat/completions`, { method: 'POST', headers, body });
   return { ...((await reply.json()) as Reply), status: reply.status };
@@ -175,8 +194,7 @@ test('gRPC and svc run take adapters, too', async ({ run, start }) => {
   const { daemon, base, legal } = await startWithTwo({ run, start });
   const rpc = connectTo((await daemon.client.status()).grpc ?? '');
   let text = '';
-  const sampling = { temperature: 0 };
-  const wanted = { model: 'tiny', messages, sampling, max_tokens: 16, lora: [{ id: 'legal', scale: 1 }] };
+  const wanted = { ...asked, lora: [{ id: 'legal', scale: 1 }] };
   for await (const event of rpc.stream('Inference/Generate', wanted)) {
     text += (event as { text?: { text: string } | null }).text?.text ?? '';
   }
@@ -189,7 +207,17 @@ test('gRPC and svc run take adapters, too', async ({ run, start }) => {
     ['style', 'legal'],
   );
 
-  const typed = ['run', '-m', 'tiny', '--temperature', '0', '--max-tokens', '16', '--json', 'Who are you?'];
+  const typed = [
+    'run',
+    '-m',
+    'tiny',
+    '--temperature',
+    '0',
+    '--max-tokens',
+    String(asked.max_tokens),
+    '--json',
+    question,
+  ];
   const told = async (...flags: string[]): Promise<string> =>
     (JSON.parse(await done(run(...typed, ...flags))) as GenerateResult).text;
   assert.is(await told('--lora', 'legal'), legal);

@@ -7,6 +7,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { EngineRequest } from '../../src/engine/addon.ts';
 import { startEngine } from '../support/engine-pipe.ts';
+import { assertSure } from '../support/margin.ts';
 import { waitFor } from '../support/wait.ts';
 
 const MODELS = fileURLToPath(new URL('../../build/models/', import.meta.url));
@@ -32,18 +33,19 @@ async function start(adapters: readonly { id: string; path: string }[]) {
   let last = 0;
   return {
     info: loaded.info,
-    /** The whole text, or the error. */
+    /** The whole text, with log probabilities if they are asked for, or the error. */
     ask: async (request: Omit<EngineRequest, 'id'>) => {
       last += 1;
       const id = last;
-      send({ type: 'generate', request: { max_tokens: 24, sampling: { temperature: 0 }, ...request, id } });
+      send({ type: 'generate', request: { max_tokens: 6, sampling: { temperature: 0 }, ...request, id } });
       const outputs = () =>
         received.flatMap((each) => (each.type === 'step' ? each.outputs.filter((output) => output.id === id) : []));
       const end = await waitFor('the end', () =>
         outputs().find(({ finish, error }) => finish !== undefined || error !== undefined),
       );
       const text = outputs().map((output) => output.text);
-      return { text: text.join(''), error: end.error };
+      const logprobs = outputs().flatMap((output) => output.logprobs ?? []);
+      return { text: text.join(''), logprobs, error: end.error };
     },
     stop: async () => {
       child.kill();
@@ -52,7 +54,8 @@ async function start(adapters: readonly { id: string; path: string }[]) {
   };
 }
 
-const prompt = 'The river runs under the old bridge';
+/** The model is sure of its answers with and without adapters. */
+const prompt = 'The letter runs near the sea';
 
 test('an engine process loads adapters in its sandbox, and a request chooses them by scale', async ({ folder }) => {
   // Outside the model's folder: the sandbox must know each file.
@@ -72,6 +75,8 @@ test('an engine process loads adapters in its sandbox, and a request chooses the
       assert.is(error, undefined);
       return text;
     };
+    for (const lora of [[], [{ id: 'attention', scale: 1 }]])
+      assertSure((await engine.ask({ prompt, lora, logprobs: 2 })).logprobs, JSON.stringify(lora));
     const base = await textOf();
     assert.is(await textOf([]), base);
     assert.is(await textOf([{ id: 'attention', scale: 0 }]), base);
