@@ -57,7 +57,7 @@ export const CHAT: readonly LargeBody[] = [
       },
     ],
   })),
-  openAi('texts between pictures', 1000, (size) => ({
+  openAi('texts between pictures', 128, (size) => ({
     messages: [
       {
         role: 'user',
@@ -123,7 +123,7 @@ export const CHAT: readonly LargeBody[] = [
   openAi('alternatives of a schema', 1500, (size) => ({
     json_schema: { anyOf: list(size, (index) => ({ const: `v${String(index)}`, type: 'string' })) },
   })),
-  openAi('references of a schema', 1500, (size) => ({
+  openAi('references of a schema', 1300, (size) => ({
     json_schema: {
       anyOf: list(size, (index) => ({ $ref: `#/$defs/${String(index)}` })),
       $defs: Object.fromEntries(list(size, (index) => [String(index), { const: index }])),
