@@ -26,14 +26,14 @@ constexpr std::size_t kMostMarks = 64;
 // cut; it counts in full until the last of them is gone.
 struct PrefixCache::Copy {
   Copy(StateBytes bytes, std::uint32_t size, std::uint32_t* total)
-      : state(std::move(bytes)), tokens(size), counter(total) {
+      : state(std::make_shared<const StateBytes>(std::move(bytes))), tokens(size), counter(total) {
     *counter += tokens;
   }
   ~Copy() { *counter -= tokens; }
   Copy(const Copy&) = delete;
   Copy& operator=(const Copy&) = delete;
 
-  const StateBytes state;
+  const std::shared_ptr<const StateBytes> state;
   const std::uint32_t tokens;
   std::uint32_t* const counter;
 };
@@ -166,6 +166,19 @@ std::uint32_t PrefixCache::Known(PrefixScope scope, std::span<const Token> token
   return known;
 }
 
+std::optional<PrefixCache::Part> PrefixCache::SwappedAt(PrefixScope scope,
+                                                        std::span<const Token> tokens,
+                                                        std::uint32_t index) const {
+  Node* root = FindRoot(scope.salt);
+  if (root == nullptr) return std::nullopt;
+  const Place place = Walk(root, tokens, Reach::kAll);
+  const Node* node = place.node;
+  while (!node->is_root() && node->begin > index) node = node->parent;
+  const bool has_it = index < place.total && node->end() <= place.total;
+  if (!has_it || !node->swapped() || node->copy->tokens != node->size()) return std::nullopt;
+  return Part{node->begin, node->end(), node->copy->state};
+}
+
 void PrefixCache::Touch(Node* node) {
   ++tick_;
   for (; node != nullptr; node = node->parent) node->last_used = tick_;
@@ -230,6 +243,7 @@ void PrefixCache::Publish(PrefixScope scope, std::span<const Token> tokens, Sequ
   if (node->end() < length) {
     decoder_->ShareCells(sequence, node->id, node->end(), length);
     cells_ += length - node->end();
+    added_ += length - node->end();
     node->tokens.insert(node->tokens.end(), tokens.begin() + node->end(), tokens.end());
   }
   Touch(node);
@@ -400,7 +414,7 @@ bool PrefixCache::BringBack(Node* node, std::uint32_t* free_cells) {
   --node->pins;
   if (*free_cells < needed || (!joins && free_ids_.empty())) return false;
   const SequenceId id = joins ? parent->id : *free_ids_.begin();
-  if (!decoder_->LoadState(id, node->copy->state, node->begin, node->end())) return false;
+  if (!decoder_->LoadState(id, *node->copy->state, node->begin, node->end())) return false;
   *free_cells -= node->size();
   swapped_ -= node->size();
   cells_ += node->size();

@@ -37,6 +37,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
@@ -59,6 +60,12 @@ class PrefixCache {
     Node* node = nullptr;
     std::uint32_t length = 0;
   };
+  // A copy of the state of a text's tokens [begin, end), and of no others. It may outlive the cache.
+  struct Part {
+    std::uint32_t begin;
+    std::uint32_t end;
+    std::shared_ptr<const StateBytes> state;
+  };
 
   // Uses the sequence ids [first, end). Holds copies of at most `max_copied` tokens. The decoder
   // must outlive it.
@@ -77,6 +84,10 @@ class PrefixCache {
   // suffice, and extends the pin.
   void SwapIn(std::span<const Token> tokens, SequenceId sequence, std::uint32_t free_cells,
               Pin& pin);
+  // Returns the swapped-out part of the tokens that has the one at `index`. Absent: it is in cells
+  // or not cached, or the state is of other tokens as well.
+  std::optional<Part> SwappedAt(PrefixScope scope, std::span<const Token> tokens,
+                                std::uint32_t index) const;
   // Moves the cells of `tokens` to the tree, as far as there are ids for new nodes, and moves the
   // pin to their end. REQUIRES: the sequence has computed all of `tokens`.
   void Publish(PrefixScope scope, std::span<const Token> tokens, SequenceId sequence, Pin& pin);
@@ -96,6 +107,7 @@ class PrefixCache {
   std::uint32_t cells() const { return cells_; }
   std::uint32_t evictable() const { return evictable_; }
   std::uint64_t evicted() const { return evicted_; }  // cells, in total
+  std::uint64_t added() const { return added_; }      // tokens that were new to the tree, in total
   std::uint32_t swapped() const { return swapped_; }  // tokens that can be swapped in
   // Tokens whose copies take memory; more than swapped() where part of a copy was dropped.
   std::uint32_t copied() const { return copied_; }
@@ -145,6 +157,7 @@ class PrefixCache {
   std::uint32_t cells_ = 0;
   std::uint32_t evictable_ = 0;
   std::uint64_t evicted_ = 0;
+  std::uint64_t added_ = 0;
   std::uint32_t swapped_ = 0;
 };
 

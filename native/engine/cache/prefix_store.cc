@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kExtension = ".prefix";
 // Maximum files of one model: the index holds the tokens of each.
-constexpr std::size_t kMostFiles = 512;
+constexpr std::size_t kMostFiles = 1024;
 // Age at which an unfinished file counts as abandoned.
 constexpr auto kUnfinishedAge = std::chrono::minutes(10);
 // Last use of a state that is evicted before all others.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/model/media_rows.h"
+
 namespace svc {
 namespace {
 
@@ -25,8 +27,10 @@ std::uint32_t LeastMoreOfState(std::uint32_t tokens) {
 
 }  // namespace
 
-PrefixTiers::PrefixTiers(Decoder* decoder, PrefixCache* cache, std::unique_ptr<PrefixStore> store)
+PrefixTiers::PrefixTiers(Decoder* decoder, PrefixCache* cache, std::unique_ptr<PrefixStore> store,
+                         std::uint64_t most_piece_bytes)
     : decoder_(decoder),
+      most_piece_bytes_(most_piece_bytes),
       cache_(cache),
       store_(std::move(store)),
       checkpoints_(decoder->max_state_bytes()) {}
@@ -89,16 +93,15 @@ void PrefixTiers::Keep(PrefixScope scope, std::span<const Token> tokens, Sequenc
     if (state.empty()) return;
     checkpoints_.Put(scope, kept, std::make_shared<const StateBytes>(std::move(state)));
   }
-  if (store_ == nullptr) return;
-  kept_tokens_ += kept.size();
-  if (!on_disk) return;
+  kept_in_states_ += kept.size();
+  if (store_ == nullptr || !on_disk) return;
   // A continuation replaces the queued texts that it begins with.
   std::erase_if(unsaved_, [&](const Unsaved& each) {
     return decoder_->can_share() && each.scope.salt == scope.salt &&
            each.tokens.size() <= kept.size() &&
            std::equal(each.tokens.begin(), each.tokens.end(), kept.begin());
   });
-  unsaved_.push_back({.scope = scope, .tokens = std::move(kept), .kept_tokens = kept_tokens_});
+  unsaved_.push_back({.scope = scope, .tokens = std::move(kept), .queued_at = this->kept()});
   if (unsaved_.size() > kMostUnsaved) unsaved_.pop_front();
 }
 
@@ -174,34 +177,81 @@ bool PrefixTiers::WantsToSave() const { return !unsaved_.empty() && !store_->wri
 
 bool PrefixTiers::MayLoseUnsaved() const {
   if (unsaved_.empty()) return false;
-  const std::uint64_t since = kept_tokens_ - unsaved_.front().kept_tokens;
+  const std::uint64_t since = kept() - unsaved_.front().queued_at;
   return unsaved_.size() > kMostWaiting || since > decoder_->cells_total() / 2;
 }
 
 void PrefixTiers::SaveOne(SequenceId sequence, std::uint32_t busy_cells) {
-  const auto [scope, tokens, kept_tokens] = std::move(unsaved_.front());
+  Unsaved text = std::move(unsaved_.front());
   unsaved_.pop_front();
-  const std::uint32_t stored = store_->Match(scope.salt, tokens, 0);
-  if (!decoder_->can_share()) {
-    const Checkpoints::Checkpoint* found = checkpoints_.Take(scope, tokens);
-    if (found == nullptr) return;
-    const auto length = static_cast<std::uint32_t>(found->tokens.size());
-    if (length < stored + LeastMoreOfState(length)) return;
-    checkpoints_.SetWritten(found->state);
-    store_->Write({.tokens = found->tokens, .begin = 0, .scope = scope}, found->state);
-    return;
-  }
-  if (sequence < 0 || cache_->Match(scope, tokens) < stored + LeastMore(stored)) return;
-  PrefixCache::Pin pin = cache_->Take(scope, tokens, sequence);
-  cache_->SwapIn(tokens, sequence, FreeCells(busy_cells), pin);
+  const std::uint32_t stored = store_->Match(text.scope.salt, text.tokens, 0);
+  if (!decoder_->can_share()) return SaveWholeState(text, stored);
+  // The piece before could not be written: the disk is full, say.
+  if (stored < text.attempted) return;
+  const std::uint32_t cached = cache_->Match(text.scope, text.tokens);
+  if (cached < stored + LeastMore(stored)) return;
+  std::optional<PrefixCache::Part> part = SwappedPart(text, stored);
+  if (!part) part = CopyPart(text, stored, sequence, busy_cells);
+  if (!part) return;
+  store_->Write({.tokens = {text.tokens.begin(), text.tokens.begin() + part->end},
+                 .begin = part->begin,
+                 .scope = text.scope},
+                std::move(part->state));
+  if (part->end == cached) return;
+  text.attempted = part->end;
+  unsaved_.push_front(std::move(text));
+}
+
+// The part of the text from `stored` on, if it is swapped out and large enough for a file.
+std::optional<PrefixCache::Part> PrefixTiers::SwappedPart(const Unsaved& text,
+                                                          std::uint32_t stored) const {
+  std::optional<PrefixCache::Part> part = cache_->SwappedAt(text.scope, text.tokens, stored);
+  const bool is_short = part && part->end < stored + PrefixStore::kLeastTokens;
+  if (is_short && part->end < text.tokens.size()) return std::nullopt;
+  return part;
+}
+
+// Copies the cells of the text from `stored` on. Absent: there are none.
+std::optional<PrefixCache::Part> PrefixTiers::CopyPart(const Unsaved& text, std::uint32_t stored,
+                                                       SequenceId sequence,
+                                                       std::uint32_t busy_cells) {
+  if (sequence < 0) return std::nullopt;
+  PrefixCache::Pin pin = cache_->Take(text.scope, text.tokens, sequence);
+  if (pin.length <= stored) cache_->SwapIn(text.tokens, sequence, FreeCells(busy_cells), pin);
   StateBytes state;
-  if (pin.length > stored) state = decoder_->SaveState(sequence, stored, pin.length);
+  std::uint32_t end = pin.length;
+  if (end > stored) {
+    end = EndOfPiece(std::span(text.tokens).first(end), stored,
+                     decoder_->SizeOfState(sequence, stored, end));
+    state = decoder_->SaveState(sequence, stored, end);
+  }
   decoder_->RemoveSequence(sequence);
-  const std::vector<Token> saved(tokens.begin(), tokens.begin() + pin.length);
   cache_->Release(pin);
-  if (state.empty()) return;
-  store_->Write({.tokens = saved, .begin = stored, .scope = scope},
-                std::make_shared<const StateBytes>(std::move(state)));
+  if (state.empty()) return std::nullopt;
+  return PrefixCache::Part{stored, end, std::make_shared<const StateBytes>(std::move(state))};
+}
+
+// Returns where the piece [begin, ...) of a text ends that has `bytes` in [begin, tokens.size()).
+std::uint32_t PrefixTiers::EndOfPiece(std::span<const Token> tokens, std::uint32_t begin,
+                                      std::uint64_t bytes) const {
+  const auto size = static_cast<std::uint32_t>(tokens.size());
+  if (bytes <= most_piece_bytes_) return size;
+  const auto fitting = static_cast<std::uint32_t>((size - begin) * most_piece_bytes_ / bytes);
+  const std::uint32_t most = std::min(size, begin + std::max(fitting, PrefixStore::kLeastTokens));
+  std::uint32_t end = WholePictures(tokens, most);
+  if (end > begin) return end;
+  // A picture that is larger than a piece.
+  for (end = most; WholePictures(tokens, end) < end;) ++end;
+  return end;
+}
+
+void PrefixTiers::SaveWholeState(const Unsaved& unsaved, std::uint32_t stored) {
+  const Checkpoints::Checkpoint* found = checkpoints_.Take(unsaved.scope, unsaved.tokens);
+  if (found == nullptr) return;
+  const auto length = static_cast<std::uint32_t>(found->tokens.size());
+  if (length < stored + LeastMoreOfState(length)) return;
+  checkpoints_.SetWritten(found->state);
+  store_->Write({.tokens = found->tokens, .begin = 0, .scope = unsaved.scope}, found->state);
 }
 
 }  // namespace svc

@@ -27,8 +27,13 @@ namespace svc {
 // Owner and thread: the Loop.
 class PrefixTiers {
  public:
+  // Maximum size of the state in one file, in bytes, where a state can be cut. Steps wait while it
+  // is copied, and the copy is in no estimate of memory.
+  static constexpr std::uint64_t kMostPieceBytes = 32ULL << 20U;
+
   // The decoder and the cache must outlive it. `store`: null means no disk tier.
-  PrefixTiers(Decoder* decoder, PrefixCache* cache, std::unique_ptr<PrefixStore> store);
+  PrefixTiers(Decoder* decoder, PrefixCache* cache, std::unique_ptr<PrefixStore> store,
+              std::uint64_t most_piece_bytes = kMostPieceBytes);
 
   // Call when the decoder's cache has grown: states are larger then, and so is their limit.
   void Grown() { checkpoints_.SetMaxBytes(decoder_->max_state_bytes()); }
@@ -83,30 +88,40 @@ class PrefixTiers {
 
   // True if something is queued and the store accepts a write.
   bool WantsToSave() const;
-  // True if a queued text may soon be lost: texts that together fill half of the cells have ended
-  // after it, or many are queued. Until then they can wait for an idle time.
+  // True if a queued text may soon be lost: what was kept after it fills half of the cells, or many
+  // are queued. Until then they can wait for an idle time.
   bool MayLoseUnsaved() const;
-  // Hands one queued piece to the store. `sequence`: a free sequence id, negative: none. REQUIRES:
-  // WantsToSave()
+  // Hands one piece of a queued text to the store: a copy of cells, or what is swapped out, as it
+  // is. `sequence`: a free sequence id, negative: none. REQUIRES: WantsToSave()
   void SaveOne(SequenceId sequence, std::uint32_t busy_cells);
 
  private:
   struct Unsaved {
     PrefixScope scope;
     std::vector<Token> tokens;
-    std::uint64_t kept_tokens;  // kept_tokens_ when it was queued
+    std::uint64_t queued_at;      // kept() then
+    std::uint32_t attempted = 0;  // the end of the pieces that the store got
   };
+  // Tokens that took cells, or copies of whole states, in total.
+  std::uint64_t kept() const { return decoder_->can_share() ? cache_->added() : kept_in_states_; }
+  std::optional<PrefixCache::Part> SwappedPart(const Unsaved& text, std::uint32_t stored) const;
+  std::optional<PrefixCache::Part> CopyPart(const Unsaved& text, std::uint32_t stored,
+                                            SequenceId sequence, std::uint32_t busy_cells);
+  std::uint32_t EndOfPiece(std::span<const Token> tokens, std::uint32_t begin,
+                           std::uint64_t bytes) const;
+  void SaveWholeState(const Unsaved& unsaved, std::uint32_t stored);
   void Adopt(FetchedPiece piece, SequenceId sequence, std::uint32_t busy_cells);
   // Brings the limit of the checkpoints and what counts towards it up to date.
   void BoundCheckpoints();
   void CountReads();
 
   Decoder* const decoder_;
+  const std::uint64_t most_piece_bytes_;
   PrefixCache* const cache_;
   std::unique_ptr<PrefixStore> store_;
   Checkpoints checkpoints_;
   std::deque<Unsaved> unsaved_;
-  std::uint64_t kept_tokens_ = 0;                // of all texts that were kept, in total
+  std::uint64_t kept_in_states_ = 0;             // tokens, in total
   std::map<GenerationId, std::uint64_t> reads_;  // bytes of the whole states being read
 };
 

@@ -5,78 +5,28 @@
 #include <map>
 #include <random>
 
-#include "fake_decoder.h"
+#include "cache_bench.h"
 #include "test.h"
 
 namespace svc {
 namespace {
 
+using test::Picture;
+constexpr SequenceId kFirstId = test::CacheBench::kFirstId;
 using Tokens = std::vector<Token>;
 
-constexpr SequenceId kFirstId = 8;
 constexpr PrefixScope kAll;
 
-// Stands in for the Loop: computes uncached tokens and publishes them.
-class Bench {
+class Bench : public test::CacheBench {
  public:
   explicit Bench(std::uint32_t sequence_ids = 32, std::uint32_t cells = 4096,
                  std::uint32_t max_swapped = 0)
-      : decoder({.cells = cells, .sequence_ids = sequence_ids}, &record),
-        cache(&decoder, kFirstId, static_cast<SequenceId>(sequence_ids), max_swapped),
-        cells_(cells) {}
-
-  PrefixCache::Pin Take(const Tokens& tokens, SequenceId sequence, PrefixScope scope = kAll) {
-    PrefixCache::Pin pin = cache.Take(scope, tokens, sequence);
-    cache.SwapIn(tokens, sequence, cells_ - record.cells, pin);
-    return pin;
-  }
-
-  // Returns the number of cached tokens.
-  std::uint32_t Run(const Tokens& tokens, SequenceId sequence = 0, PrefixScope scope = kAll) {
-    PrefixCache::Pin pin = Take(tokens, sequence, scope);
-    const std::uint32_t cached = pin.length;
-    Compute(tokens, sequence);
-    cache.Publish(scope, tokens, sequence, pin);
-    Leave(sequence, pin);
-    return cached;
-  }
-  // Computes the tokens that the sequence does not have yet.
-  void Compute(const Tokens& tokens, SequenceId sequence) {
-    std::vector<Row> rows;
-    for (auto at = decoder.NextPosition(sequence); at < static_cast<std::int32_t>(tokens.size());
-         ++at) {
-      rows.push_back({.token = tokens[at], .position = at, .sequence = sequence});
-    }
-    for (std::size_t at = 0; at < rows.size(); at += 64) {
-      const std::size_t count = std::min<std::size_t>(64, rows.size() - at);
-      EXPECT(decoder.Decode(std::span(rows).subspan(at, count), never_) == DecodeOutcome::kDone);
-    }
-  }
-  void Leave(SequenceId sequence, PrefixCache::Pin& pin) {
-    decoder.RemoveSequence(sequence);
-    cache.Release(pin);
-  }
-
-  test::FakeRecord record;
-  test::FakeDecoder decoder;
-  PrefixCache cache;
-
- private:
-  const std::uint32_t cells_;
-  const std::atomic<bool> never_ = false;
+      : CacheBench({.cells = cells, .sequence_ids = sequence_ids}, max_swapped) {}
 };
 
 Tokens Sequence(Token first, std::size_t count) {
   Tokens tokens(count);
   for (std::size_t i = 0; i < count; ++i) tokens[i] = static_cast<Token>((first + i * 3) % 64);
-  return tokens;
-}
-// Ids of a picture's rows.
-Tokens Picture(Token number, std::size_t rows) {
-  Tokens tokens(rows);
-  for (std::size_t i = 0; i < rows; ++i) {
-    tokens[i] = kMostMediaToken - number * 1000 - static_cast<Token>(i);
-  }
   return tokens;
 }
 Tokens operator+(Tokens a, const Tokens& b) {

@@ -107,40 +107,6 @@ TEST(WhatIsIdleIsSavedWithoutBeingAsked) {
   EXPECT(Open(folder)->Match(0, Said(first), 0) == Said(first).size());
 }
 
-TEST(ATextWaitsForAnIdleTimeWhileItsCellsAreSafe) {
-  const Folder folder;
-  test::FakeRecord record;
-  test::FakeDecoder decoder({.cells = 4096}, &record);
-  PrefixCache cache(&decoder, 8, 16, /*max_copied=*/0);
-  PrefixTiers tiers(&decoder, &cache, Open(folder));
-  const auto keep = [&](std::size_t tokens, std::uint64_t seed, bool on_disk = true) {
-    tiers.Keep({}, Prompt(seed, tokens), /*sequence=*/0, on_disk);
-  };
-  EXPECT(!tiers.MayLoseUnsaved());
-  // A conversation that goes on is one text, however long it gets.
-  for (std::size_t tokens = 300; tokens < 3000; tokens += 300) keep(tokens, 1);
-  EXPECT(!tiers.MayLoseUnsaved());
-  keep(2000, 2);
-  EXPECT(!tiers.MayLoseUnsaved());
-  // Half of the cells; also a text that is not saved takes some.
-  keep(100, 3, /*on_disk=*/false);
-  EXPECT(tiers.MayLoseUnsaved());
-}
-
-TEST(ManyTextsDoNotWaitForAnIdleTime) {
-  const Folder folder;
-  test::FakeRecord record;
-  test::FakeDecoder decoder({.cells = 65536}, &record);
-  PrefixCache cache(&decoder, 8, 16, /*max_copied=*/0);
-  PrefixTiers tiers(&decoder, &cache, Open(folder));
-  for (std::uint64_t seed = 0; seed < 32; ++seed) {
-    tiers.Keep({}, Prompt(seed, 300), /*sequence=*/0, /*on_disk=*/true);
-    EXPECT(!tiers.MayLoseUnsaved());
-  }
-  tiers.Keep({}, Prompt(100, 300), /*sequence=*/0, /*on_disk=*/true);
-  EXPECT(tiers.MayLoseUnsaved());
-}
-
 TEST(ATurnAddsWhatItAdds) {
   const Folder folder;
   const Want first = FirstTurn(1);
