@@ -135,7 +135,14 @@ export function setForDrivers(name: string, value: string): void {
 
 /** The environment for a child process: ours, with `changes` on top (undefined removes). */
 export function childEnvironment(changes: Readonly<Record<string, string | undefined>> = {}): Record<string, string> {
-  const entries = Object.entries({ ...process.env, ...changes }).filter(([, value]) => value !== undefined);
+  return withChanges(process.env, changes);
+}
+
+function withChanges(
+  variables: Readonly<Record<string, string | undefined>>,
+  changes: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  const entries = Object.entries({ ...variables, ...changes }).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as Record<string, string>;
 }
 
@@ -159,6 +166,7 @@ const FAMILIES_FOR_ENGINES = new Set(
 );
 const A_SECRET = /KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH/i;
 
+/** The environment for an engine process, with `changes` on top (undefined removes). */
 export function engineEnvironment(changes: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const isForEngines = (name: string): boolean => {
     const upper = name.toUpperCase();
@@ -166,5 +174,6 @@ export function engineEnvironment(changes: Readonly<Record<string, string | unde
     if (A_SECRET.test(name) || keyVariables.has(name)) return false;
     return FOR_ENGINES.has(upper) || (family !== undefined && FAMILIES_FOR_ENGINES.has(family));
   };
-  return Object.fromEntries(Object.entries(childEnvironment(changes)).filter(([name]) => isForEngines(name)));
+  const own = Object.entries(process.env).filter(([name]) => isForEngines(name));
+  return withChanges(Object.fromEntries(own), changes);
 }
