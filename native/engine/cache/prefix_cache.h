@@ -60,7 +60,7 @@ class PrefixCache {
     Node* node = nullptr;
     std::uint32_t length = 0;
   };
-  // A copy of the state of a text's tokens [begin, end), and of no others. It may outlive the cache.
+  // A copy of the state of a text's tokens [begin, end), and of no others. May outlive the cache.
   struct Part {
     std::uint32_t begin;
     std::uint32_t end;
