@@ -13,9 +13,9 @@ constexpr std::size_t kMostUnsaved = 64;
 // The same may wait for an idle time; beyond it they are saved as soon as nothing is computed.
 constexpr std::size_t kMostWaiting = kMostUnsaved / 2;
 
-// Minimum number of tokens beyond those stored for a new file.
-std::uint32_t LeastMore(std::uint32_t stored) {
-  return stored == 0 ? PrefixStore::kLeastTokens : PrefixStore::kLeastMore;
+// Where a new file must end at least, after the tokens stored already.
+std::uint32_t LeastEnd(std::uint32_t stored) {
+  return stored + (stored == 0 ? PrefixStore::kLeastTokens : PrefixStore::kLeastMore);
 }
 
 // The same for a whole state of `tokens` tokens, which is written anew each time: a hundredth of
@@ -189,9 +189,10 @@ void PrefixTiers::SaveOne(SequenceId sequence, std::uint32_t busy_cells) {
   // The piece before could not be written: the disk is full, say.
   if (stored < text.attempted) return;
   const std::uint32_t cached = cache_->Match(text.scope, text.tokens);
-  if (cached < stored + LeastMore(stored)) return;
-  std::optional<PrefixCache::Part> part = SwappedPart(text, stored);
-  if (!part) part = CopyPart(text, stored, sequence, busy_cells);
+  const std::uint32_t least_end = LeastEnd(stored);
+  if (cached < least_end) return;
+  std::optional<PrefixCache::Part> part = cache_->SwappedAt(text.scope, text.tokens, stored);
+  if (!part || part->end < least_end) part = CopyPart(text, stored, sequence, busy_cells);
   if (!part) return;
   store_->Write({.tokens = {text.tokens.begin(), text.tokens.begin() + part->end},
                  .begin = part->begin,
@@ -202,25 +203,19 @@ void PrefixTiers::SaveOne(SequenceId sequence, std::uint32_t busy_cells) {
   unsaved_.push_front(std::move(text));
 }
 
-// The part of the text from `stored` on, if it is swapped out and large enough for a file.
-std::optional<PrefixCache::Part> PrefixTiers::SwappedPart(const Unsaved& text,
-                                                          std::uint32_t stored) const {
-  std::optional<PrefixCache::Part> part = cache_->SwappedAt(text.scope, text.tokens, stored);
-  const bool is_short = part && part->end < stored + PrefixStore::kLeastTokens;
-  if (is_short && part->end < text.tokens.size()) return std::nullopt;
-  return part;
-}
-
-// Copies the cells of the text from `stored` on. Absent: there are none.
+// Copies the cells of the text from `stored` on. Absent: there are too few.
 std::optional<PrefixCache::Part> PrefixTiers::CopyPart(const Unsaved& text, std::uint32_t stored,
                                                        SequenceId sequence,
                                                        std::uint32_t busy_cells) {
   if (sequence < 0) return std::nullopt;
   PrefixCache::Pin pin = cache_->Take(text.scope, text.tokens, sequence);
-  if (pin.length <= stored) cache_->SwapIn(text.tokens, sequence, FreeCells(busy_cells), pin);
+  const std::uint32_t least_end = LeastEnd(stored);
+  if (pin.length < least_end) {
+    cache_->SwapIn(text.tokens, sequence, FreeCells(busy_cells), pin);
+  }
   StateBytes state;
   std::uint32_t end = pin.length;
-  if (end > stored) {
+  if (end >= least_end) {
     end = EndOfPiece(std::span(text.tokens).first(end), stored,
                      decoder_->SizeOfState(sequence, stored, end));
     state = decoder_->SaveState(sequence, stored, end);
@@ -239,7 +234,7 @@ std::uint32_t PrefixTiers::EndOfPiece(std::span<const Token> tokens, std::uint32
   const auto fitting = static_cast<std::uint32_t>((size - begin) * most_piece_bytes_ / bytes);
   const std::uint32_t most = std::min(size, begin + std::max(fitting, PrefixStore::kLeastTokens));
   std::uint32_t end = WholePictures(tokens, most);
-  if (end > begin) return end;
+  if (end >= LeastEnd(begin)) return end;
   // A picture that is larger than a piece.
   for (end = most; WholePictures(tokens, end) < end;) ++end;
   return end;

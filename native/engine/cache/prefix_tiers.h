@@ -88,8 +88,8 @@ class PrefixTiers {
 
   // True if something is queued and the store accepts a write.
   bool WantsToSave() const;
-  // True if a queued text may soon be lost: what was kept after it fills half of the cells, or many
-  // are queued. Until then they can wait for an idle time.
+  // True if a queued text may soon be lost: later texts have taken half as many cells as there are,
+  // or many texts are queued. Until then they can wait for an idle time.
   bool MayLoseUnsaved() const;
   // Hands one piece of a queued text to the store: a copy of cells, or what is swapped out, as it
   // is. `sequence`: a free sequence id, negative: none. REQUIRES: WantsToSave()
@@ -104,7 +104,6 @@ class PrefixTiers {
   };
   // Tokens that took cells, or copies of whole states, in total.
   std::uint64_t kept() const { return decoder_->can_share() ? cache_->added() : kept_in_states_; }
-  std::optional<PrefixCache::Part> SwappedPart(const Unsaved& text, std::uint32_t stored) const;
   std::optional<PrefixCache::Part> CopyPart(const Unsaved& text, std::uint32_t stored,
                                             SequenceId sequence, std::uint32_t busy_cells);
   std::uint32_t EndOfPiece(std::span<const Token> tokens, std::uint32_t begin,

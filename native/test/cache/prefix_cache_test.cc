@@ -13,7 +13,8 @@ namespace {
 
 using test::Picture;
 constexpr SequenceId kFirstId = test::CacheBench::kFirstId;
-using Tokens = std::vector<Token>;
+using test::Tokens;
+using test::operator+;
 
 constexpr PrefixScope kAll;
 
@@ -28,10 +29,6 @@ Tokens Sequence(Token first, std::size_t count) {
   Tokens tokens(count);
   for (std::size_t i = 0; i < count; ++i) tokens[i] = static_cast<Token>((first + i * 3) % 64);
   return tokens;
-}
-Tokens operator+(Tokens a, const Tokens& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
 }
 
 TEST(WhatWasPublishedIsFound) {

@@ -20,15 +20,9 @@ using test::Eventually;
 using test::Folder;
 using test::On;
 using test::Open;
+using test::RandomText;
 using test::RandomWant;
 using test::Want;
-
-std::vector<Token> Prompt(std::uint64_t seed, std::size_t count) {
-  std::mt19937_64 random(seed);
-  std::vector<Token> tokens(count);
-  for (Token& token : tokens) token = static_cast<Token>(random() % test::kFakeVocabulary);
-  return tokens;
-}
 
 // Returns the prompt and the generated tokens except the last.
 std::vector<Token> Said(const Want& want) {
@@ -45,12 +39,12 @@ std::vector<Token> Said(const Want& want) {
 }
 
 Want FirstTurn(GenerationId id, std::size_t length = 300) {
-  return {.id = id, .prompt = Prompt(id, length), .max_tokens = 10, .seed = id};
+  return {.id = id, .prompt = RandomText(id, length), .max_tokens = 10, .seed = id};
 }
 // Continues the conversation of `first` with 20 more tokens.
 Want SecondTurn(const Want& first) {
   Want want{.id = first.id + 100, .prompt = Said(first), .max_tokens = 5, .seed = first.id + 9};
-  const std::vector<Token> more = Prompt(first.id + 7, 20);
+  const std::vector<Token> more = RandomText(first.id + 7, 20);
   want.prompt.insert(want.prompt.end(), more.begin(), more.end());
   return want;
 }
@@ -111,7 +105,7 @@ TEST(ATurnAddsWhatItAdds) {
   const Folder folder;
   const Want first = FirstTurn(1);
   Want second = SecondTurn(first);
-  const std::vector<Token> more = Prompt(55, 80);
+  const std::vector<Token> more = RandomText(55, 80);
   second.prompt.insert(second.prompt.end(), more.begin(), more.end());
   {
     Bench bench({.cells = 4096}, On(folder));
@@ -276,7 +270,7 @@ TEST(AFetchMakesRoomAndGivesUpWhereThereIsNone) {
     // The cache is full of cells that another generation keeps using.
     test::Gate gate;
     Bench bench({.cells = 600, .fault = gate.AtStep(8)}, On(folder));
-    Want other{.id = 2, .prompt = Prompt(2, 350), .max_tokens = 40, .seed = 3};
+    Want other{.id = 2, .prompt = RandomText(2, 350), .max_tokens = 40, .seed = 3};
     EXPECT(bench.Submit(other).ok());
     gate.WaitUntilReached();
     const Want second = SecondTurn(first);
@@ -376,7 +370,7 @@ TEST(AShortAnswerDoesNotWriteALongStateAgain) {
   Run(bench, first);
   EXPECT(Eventually([&] { return folder.Files().size() == 1; }));
   Want second = SecondTurn(first);
-  const std::vector<Token> more = Prompt(55, 300);
+  const std::vector<Token> more = RandomText(55, 300);
   second.prompt.insert(second.prompt.end(), more.begin(), more.end());
   Run(bench, second);
   EXPECT(Eventually([&] { return folder.Files().size() == 2; }));
@@ -428,7 +422,7 @@ TEST(ManyAtOnceOverAFullDisk) {
     const Folder folder;
     std::mt19937 random(7);
     std::vector<std::vector<Token>> beginnings;
-    for (std::uint64_t i = 0; i < 4; ++i) beginnings.push_back(Prompt(i, 150 + 40 * i));
+    for (std::uint64_t i = 0; i < 4; ++i) beginnings.push_back(RandomText(i, 150 + 40 * i));
     for (int life = 0; life < 4; ++life) {
       Bench bench({.cells = 1500, .max_sequences = 4, .can_share = can_share},
                   On(folder, can_share));

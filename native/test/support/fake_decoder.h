@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,6 +24,20 @@ namespace svc::test {
 
 inline constexpr std::size_t kFakeVocabulary = 64;
 inline constexpr Token kFakeEnd = 0;
+
+using Tokens = std::vector<Token>;
+
+// A text of random tokens, the same for the same seed.
+inline Tokens RandomText(std::uint64_t seed, std::size_t count) {
+  std::mt19937_64 random(seed);
+  Tokens tokens(count);
+  for (Token& token : tokens) token = static_cast<Token>(random() % kFakeVocabulary);
+  return tokens;
+}
+inline Tokens operator+(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
 
 // Combines a hash with a value.
 std::uint64_t Mix(std::uint64_t hash, std::uint64_t value);

@@ -1,6 +1,7 @@
 // Loops whose prefix cache has a disk tier in a folder.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -11,11 +12,14 @@
 
 namespace svc::test {
 
-inline std::unique_ptr<PrefixStore> Open(const Folder& folder, bool divisible = true) {
+inline constexpr std::uint64_t kAmpleBytes = 1U << 30U;
+
+inline std::unique_ptr<PrefixStore> Open(const Folder& folder, bool divisible = true,
+                                         std::uint64_t max_bytes = kAmpleBytes) {
   return PrefixStore::Open({.folder = folder.path(),
                             .model = "fake",
                             .seal = {.fingerprint = 1, .key = {5, 6}},
-                            .max_bytes = 1U << 30U,
+                            .max_bytes = max_bytes,
                             .divisible = divisible});
 }
 

@@ -1,17 +1,11 @@
 /** A full disk, for each kind of file that svc writes. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { conditionTurns } from '../conditions.ts';
 import { waitFor } from '../wait.ts';
 import { mountDisk, noDisk } from '../disk.ts';
 import { must, type Fault } from '../fault.ts';
-import { TINY, type Scene } from '../scene.ts';
+import { TINY } from '../scene.ts';
 import { ending } from '../see.ts';
-
-async function condition(scene: Scene, wanted: string): Promise<string> {
-  return await waitFor(`disk_space to be ${wanted}`, async () => {
-    const found = (await scene.client.ready()).conditions.find(({ name }) => name === 'disk_space');
-    return found?.status === wanted && `disk_space ${found.status}: ${found.reason.replace(/\d+ MiB/, 'N MiB')}`;
-  });
-}
 
 export const DISK: readonly Fault[] = [
   {
@@ -28,9 +22,9 @@ export const DISK: readonly Fault[] = [
       await scene.load();
       disk.fill();
       const run = ending(await scene.svc('run', '-m', 'tiny', '--max-tokens', '4', 'Hello'));
-      const reason = await condition(scene, 'fail');
+      const reason = (await conditionTurns(scene, 'disk_space', /^fail$/)).replace(/\d+ MiB/, 'N MiB');
       await scene.timed(() => disk.free());
-      await condition(scene, 'ok');
+      await conditionTurns(scene, 'disk_space', /^ok$/);
       await waitFor('the line of meanwhile', () => scene.log().includes('"model":"tiny"'));
       return `svc run: ${run}, ${reason}, every line in \`svc logs\` afterwards`;
     },

@@ -11,7 +11,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { waitFor } from '../wait.ts';
+import { conditionTurns } from '../conditions.ts';
 import { must, type Fault } from '../fault.ts';
 import type { Stream } from '../requests.ts';
 import { TINY, type Scene } from '../scene.ts';
@@ -76,10 +76,7 @@ export const MODELS: readonly Fault[] = [
     sees: /^svc status: exit 4, model_store fail: \$SVC_HOME\/models was removed, with the models in it$/,
     async plant(scene) {
       renameSync(scene.path('models'), scene.path('away'));
-      const reason = await waitFor('the condition', async () => {
-        const found = (await scene.client.ready()).conditions.find(({ name }) => name === 'model_store');
-        return found?.status === 'fail' && `model_store fail: ${found.reason}`;
-      });
+      const reason = await conditionTurns(scene, 'model_store', /^fail$/);
       const status = ending(await scene.svc('status'));
       await scene.timed(() => renameSync(scene.path('away'), scene.path('models')), 'tiny');
       return `svc status: ${status}, ${reason}`;

@@ -124,20 +124,15 @@ export const SETTINGS: readonly Fault[] = [
     sees: /^svc status: exit 0, config warn: .*config\.json:2:3: unknown key "htp"/,
     async plant(scene) {
       const pid = await scene.pid();
-      const turns = (wanted: string): Promise<string> =>
-        waitFor(`config to be ${wanted}`, async () => {
-          const found = (await scene.client.ready()).conditions.find(({ name }) => name === 'config');
-          return found?.status === wanted && `config ${wanted}: ${found.reason}`;
-        });
       scene.configure(BROKEN);
       process.kill(pid, 'SIGHUP');
-      const reason = await turns('warn');
+      const reason = await conditionTurns(scene, 'config', /^warn$/);
       const status = ending(await scene.svc('status'));
       await scene.timed(() => {
         scene.configure({});
         process.kill(pid, 'SIGHUP');
       });
-      await turns('ok');
+      await conditionTurns(scene, 'config', /^ok$/);
       return `svc status: ${status}, ${reason}`;
     },
   },
