@@ -118,6 +118,11 @@ void ForEachText(Messages& messages, Options& options, Visit visit) {
   for (auto& [name, value] : options.template_variables) visit(value, kJson);
 }
 
+ChatOptions WithTools(ChatOptions options, std::vector<Tool> tools) {
+  options.tools = std::move(tools);
+  return options;
+}
+
 // Bytes of the texts that every template renders, apart from white space around them: of all
 // messages but the assistant's.
 std::size_t LengthKept(const std::vector<ChatMessage>& messages) {
@@ -333,7 +338,8 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat&
       if (kept != nullptr) return Rendered{std::move(apart.prompt), std::move(kept)};
       prompt = std::move(apart.prompt);
     }
-    const common_chat_templates_inputs inputs = InputsOf(chat.messages, options);
+    common_chat_templates_inputs inputs = InputsOf(chat.messages, options);
+    if (LeaveOutUnreadable(&inputs.tools) && !prompt) prompt = PromptOf(shown).prompt;
     common_chat_params found = ApplyTemplates(templates_.get(), inputs);
     if (!prompt) prompt = std::move(found.prompt);
     auto format = formats_->Find(std::move(found), inputs, options);
@@ -350,12 +356,21 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat&
       return Refuse("the model's chat template takes too long for this chat, or never ends",
                     "messages");
     }
-    // Both forms count towards the thread's one WorkLimit.
-    if (const auto strict = StrictForm(chat.messages)) {
+    // All forms count towards the thread's one WorkLimit.
+    if (const auto strict = StrictForm(chat.messages, calls_tools_)) {
       const Chat strict_chat = {*strict, chat.options};
       if (&chat == &shown) return Apply(strict_chat, strict_chat);
-      const auto strict_shown = StrictForm(shown.messages);
+      const auto strict_shown = StrictForm(shown.messages, calls_tools_);
       return Apply(strict_chat, {strict_shown.value_or(shown.messages), shown.options});
+    }
+    if (const auto simple = SimpleForm(chat.options.tools)) {
+      const ChatOptions options = WithTools(chat.options, *simple);
+      const Chat simple_chat = {chat.messages, options};
+      if (&chat == &shown) return Apply(simple_chat, simple_chat);
+      const auto simple_shown = SimpleForm(shown.options.tools);
+      return Apply(
+          simple_chat,
+          {shown.messages, WithTools(shown.options, simple_shown.value_or(shown.options.tools))});
     }
     return Refuse(RefusalMessage(error.what(), SourceOf(templates_.get())), "messages");
   }

@@ -1,8 +1,11 @@
 #include "engine/llama/chat/refused_chat.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <utility>
+
+#include "json.h"
 
 namespace svc {
 namespace {
@@ -24,6 +27,47 @@ bool IsOneTurn(const ChatMessage& first, const ChatMessage& second) {
 void Append(const std::string& added, std::string* text) {
   if (!text->empty() && !added.empty()) *text += "\n\n";
   *text += added;
+}
+
+// In the form of Hermes's templates, which many models know.
+std::string TextOf(const ToolCall& call) {
+  const std::string name = common_json(call.name).dump();
+  return "<tool_call>\n{\"name\": " + name + ", \"arguments\": " + call.arguments +
+         "}\n</tool_call>";
+}
+
+// The message without calls and results, for a template that knows none.
+ChatMessage WithoutCalls(ChatMessage message) {
+  for (const ToolCall& call : message.tool_calls) Append(TextOf(call), &message.content);
+  message.tool_calls.clear();
+  if (message.role != "tool") return message;
+  message.role = "user";
+  message.content = "<tool_response>\n" + message.content + "\n</tool_response>";
+  message.tool_call_id.clear();
+  message.tool_name.clear();
+  return message;
+}
+
+// The type that a schema says, if it is one; a string otherwise, which a model writes as it is.
+std::string TypeOf(const common_json& schema) {
+  constexpr std::array kTypes = {"string", "number", "integer", "boolean", "object"};
+  if (!schema.is_object() || !schema.contains("type")) return kTypes.front();
+  const common_json& type = schema.at("type");
+  const auto* found = std::ranges::find(kTypes, type.is_string() ? type.get<std::string>() : "");
+  return found == kTypes.end() ? kTypes.front() : *found;
+}
+
+common_json WithTypesOnly(const common_json& schema) {
+  common_json simple;
+  simple["type"] = "object";
+  simple["properties"] = common_json::object();
+  if (!schema.is_object() || !schema.contains("properties")) return simple;
+  const common_json& arguments = schema.at("properties");
+  if (!arguments.is_object()) return simple;
+  for (const auto& each : arguments.items()) {
+    simple["properties"][each.key()]["type"] = TypeOf(each.value());
+  }
+  return simple;
 }
 
 // Length of the longest beginning of `reason` that begins a literal of the template.
@@ -62,7 +106,8 @@ std::string ReasonOf(std::string_view error, std::string_view source) {
 
 }  // namespace
 
-std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage>& messages) {
+std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage>& messages,
+                                                   bool calls_tools) {
   std::vector<ChatMessage> strict;
   bool differs = false;
   for (const ChatMessage& message : messages) {
@@ -72,10 +117,18 @@ std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage
                         .tool_calls = message.tool_calls,
                         .tool_call_id = message.tool_call_id,
                         .tool_name = message.tool_name};
+    if (!calls_tools && (made.role == "tool" || !made.tool_calls.empty())) {
+      made = WithoutCalls(std::move(made));
+      differs = true;
+    }
     const bool is_beginning = strict.empty() || (strict.size() == 1 && IsSystem(strict.front()));
     if (IsSystem(message) && !is_beginning) {
       made.role = "user";
       made.content = "<system-reminder>\n" + message.content + "\n</system-reminder>";
+      differs = true;
+    }
+    if (is_beginning && made.role == "assistant") {
+      strict.push_back({.role = "user", .content = ""});
       differs = true;
     }
     if (strict.empty() || !IsOneTurn(strict.back(), made)) {
@@ -88,6 +141,21 @@ std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage
   }
   if (!differs) return std::nullopt;
   return strict;
+}
+
+std::optional<std::vector<Tool>> SimpleForm(const std::vector<Tool>& tools) {
+  std::vector<Tool> simple = tools;
+  bool differs = false;
+  for (Tool& tool : simple) {
+    const common_json schema = common_json::parse(tool.parameters);
+    const std::string types = WithTypesOnly(schema).dump();
+    if (types == schema.dump()) continue;
+    Append("JSON Schema of the arguments: " + tool.parameters, &tool.description);
+    tool.parameters = types;
+    differs = true;
+  }
+  if (!differs) return std::nullopt;
+  return simple;
 }
 
 std::string RefusalMessage(std::string_view error, std::string_view source) {

@@ -5,6 +5,9 @@
 // messages. Such a chat is rendered once more in a stricter form, which keeps every text and its
 // place. A later system message is not moved to the front: that would change the beginning of the
 // prompt, and the prefix cache would miss.
+//
+// Some templates write the type of each argument of a tool, and fail if a schema has none, or an
+// unusual one. Then such a tool is rendered with a simple schema, and its own one as text.
 #pragma once
 
 #include <optional>
@@ -16,12 +19,19 @@
 
 namespace svc {
 
-// Returns the chat with neighbours of one role joined by a blank line, and system messages after
-// the beginning as texts of the user, marked as src/protocol/anthropic/messages.ts marks them.
-// Tool results and messages with tool calls stay as they are. Absent if nothing changes; a strict
-// form has no stricter one. REQUIRES: marks in the contents have replaced pictures and sounds
-// (media_marks.h), so `media` is empty.
-std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage>& messages);
+// Returns the chat with neighbours of one role joined by a blank line, an empty message of the user
+// before an assistant's that would begin the chat, and system messages after the beginning as texts
+// of the user, marked as src/protocol/anthropic/messages.ts marks them. Tool results and messages
+// with tool calls stay as they are if the template `calls_tools`; otherwise calls become text of
+// the assistant, and results text of the user. Absent if nothing changes; a strict form has no
+// stricter one. REQUIRES: marks in the contents have replaced pictures and sounds (media_marks.h),
+// so `media` is empty.
+std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage>& messages,
+                                                   bool calls_tools);
+
+// Returns the tools with schemas that say no more than the type of each argument; the description
+// then has the schema as it was. Absent if nothing changes.
+std::optional<std::vector<Tool>> SimpleForm(const std::vector<Tool>& tools);
 
 // The error's message for a refused chat: the template's reason and what to do. `error`: what()
 // of the exception. The reason may quote the chat, and it is logged; so no more of it is shown than

@@ -3,6 +3,8 @@
 #include <string>
 
 #include "chat.h"
+#include "engine/base/work_limit.h"
+#include "json-schema-to-grammar.h"
 
 namespace svc {
 namespace {
@@ -35,6 +37,38 @@ common_chat_tool_choice ToChoice(ToolChoice choice) {
     default:
       return COMMON_CHAT_TOOL_CHOICE_AUTO;
   }
+}
+
+bool IsReadable(const common_json& schema) {
+  try {
+    json_schema_to_grammar(schema, /*force_gbnf=*/true);
+    return true;
+  } catch (const std::exception&) {
+    if (WorkLimit::IsExceeded()) throw;
+    return false;
+  }
+}
+
+// REQUIRES: the schema is not readable.
+common_json ReadablePart(const common_json& schema) {
+  common_json part = {{"type", "object"}};
+  const bool has_arguments =
+      schema.is_object() && schema.contains("properties") && schema.at("properties").is_object();
+  if (!has_arguments) return part;
+  common_json arguments = common_json::object();
+  for (const auto& each : schema.at("properties").items()) {
+    common_json alone = schema;
+    alone["properties"] = common_json::object();
+    alone["properties"][each.key()] = each.value();
+    arguments[each.key()] = IsReadable(alone) ? each.value() : common_json::object();
+  }
+  common_json whole = schema;
+  whole["properties"] = arguments;
+  if (IsReadable(whole)) return whole;
+  for (const auto& each : schema.at("properties").items()) {
+    part["properties"][each.key()] = common_json::object();
+  }
+  return part;
 }
 
 }  // namespace
@@ -77,6 +111,17 @@ common_chat_templates_inputs TemplateInputs(const std::vector<ChatMessage>& mess
     inputs.chat_template_kwargs["reasoning_effort"] = '"' + std::string(effort) + '"';
   }
   return inputs;
+}
+
+bool LeaveOutUnreadable(std::vector<common_chat_tool>* tools) {
+  bool has_any = false;
+  for (common_chat_tool& tool : *tools) {
+    const common_json schema = common_json::parse(tool.parameters);
+    if (IsReadable(schema)) continue;
+    tool.parameters = ReadablePart(schema).dump();
+    has_any = true;
+  }
+  return has_any;
 }
 
 }  // namespace svc

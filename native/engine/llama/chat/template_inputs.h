@@ -7,6 +7,7 @@
 #include "engine/types/chat.h"
 
 struct common_chat_templates_inputs;
+struct common_chat_tool;
 
 namespace svc {
 
@@ -19,5 +20,9 @@ std::string_view EnableThinking(const ChatOptions& options);
 // `has_efforts`: the template reads the reasoning effort.
 common_chat_templates_inputs TemplateInputs(const std::vector<ChatMessage>& messages,
                                             const ChatOptions& options, bool has_efforts);
+
+// Replaces the parts of the tools' schemas that llama.cpp cannot convert, such as `true`, by {}: a
+// whole schema or single arguments. Returns true if there were any.
+bool LeaveOutUnreadable(std::vector<common_chat_tool>* tools);
 
 }  // namespace svc

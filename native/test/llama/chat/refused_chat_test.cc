@@ -22,8 +22,8 @@ std::string Shown(const Chat& chat) {
   return shown;
 }
 
-std::string ShownStrict(const Chat& chat) {
-  const auto strict = StrictForm(chat);
+std::string ShownStrict(const Chat& chat, bool calls_tools = true) {
+  const auto strict = StrictForm(chat, calls_tools);
   return strict ? Shown(*strict) : "the same";
 }
 
@@ -38,7 +38,8 @@ TEST(NeighboursOfOneRoleAreJoined) {
             "system: a\n\nb\nuser: c\n\nd\nassistant: e\n\nf\n");
   const auto strict = StrictForm({{"user", "a"},
                                   {.role = "assistant", .content = "b", .reasoning = "c"},
-                                  {.role = "assistant", .content = "d", .reasoning = "e"}});
+                                  {.role = "assistant", .content = "d", .reasoning = "e"}},
+                                 /*calls_tools=*/true);
   REQUIRE(strict.has_value());
   EXPECT_EQ(strict->back().reasoning, "c\n\ne");
 }
@@ -56,10 +57,50 @@ TEST(CallsAndResultsStayAsTheyAre) {
   const ChatMessage result = {
       .role = "tool", .content = "x", .tool_call_id = "1", .tool_name = "f"};
   EXPECT_EQ(ShownStrict({{"user", "a"}, call, call, result, result, {"user", "b"}}), "the same");
-  const auto strict = StrictForm({{"user", "a"}, {"user", "b"}, call, result, result});
+  const auto strict =
+      StrictForm({{"user", "a"}, {"user", "b"}, call, result, result}, /*calls_tools=*/true);
   REQUIRE(strict.has_value() && strict->size() == 4);
   EXPECT_EQ((*strict)[1].tool_calls.size(), 1U);
   EXPECT_EQ((*strict)[2].tool_call_id + (*strict)[2].tool_name, "1f");
+}
+
+TEST(AnAssistantDoesNotBegin) {
+  EXPECT_EQ(ShownStrict({{"assistant", "a"}, {"user", "b"}}), "user: \nassistant: a\nuser: b\n");
+  EXPECT_EQ(ShownStrict({{"system", "s"}, {"assistant", "a"}}),
+            "system: s\nuser: \nassistant: a\n");
+}
+
+TEST(CallsAndResultsAreTextForATemplateWithoutThem) {
+  const ChatMessage calls = {.role = "assistant",
+                             .content = "b",
+                             .tool_calls = {{.id = "1", .name = "f", .arguments = R"({"x":1})"},
+                                            {.id = "2", .name = "\"", .arguments = "{}"}}};
+  const auto result = [](const char* id, const char* text) {
+    return ChatMessage{.role = "tool", .content = text, .tool_call_id = id, .tool_name = "f"};
+  };
+  EXPECT_EQ(ShownStrict({{"user", "a"}, calls, result("1", "c"), result("2", "d"), {"user", "e"}},
+                        /*calls_tools=*/false),
+            "user: a\n"
+            "assistant: b\n\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\":1}}\n</tool_call>"
+            "\n\n<tool_call>\n{\"name\": \"\\\"\", \"arguments\": {}}\n</tool_call>\n"
+            "user: <tool_response>\nc\n</tool_response>\n\n<tool_response>\nd\n</tool_response>"
+            "\n\ne\n");
+}
+
+TEST(ASchemaIsTextForATemplateThatNeedsTypes) {
+  const Tool plain = {.name = "f",
+                      .parameters = R"({"type":"object","properties":{"x":{"type":"string"}}})"};
+  EXPECT(!SimpleForm({plain, {.name = "g", .parameters = R"({"type":"object","properties":{}})"}}));
+  const std::string odd =
+      R"({"properties":{"x":{"type":"integer"},"y":{"type":["null"]},"z":true}})";
+  const auto simple = SimpleForm({plain, {.name = "h", .description = "H", .parameters = odd}});
+  REQUIRE(simple.has_value() && simple->size() == 2);
+  EXPECT(simple->front() == plain);
+  EXPECT_EQ(simple->back().description, "H\n\nJSON Schema of the arguments: " + odd);
+  EXPECT_EQ(simple->back().parameters,
+            R"({"type":"object","properties":{"x":{"type":"integer"},"y":{"type":"string"},)"
+            R"("z":{"type":"string"}}})");
+  EXPECT(!SimpleForm(std::vector<Tool>(simple->begin(), simple->end())));
 }
 
 TEST(AStrictFormHasNoStricterOne) {
@@ -73,8 +114,10 @@ TEST(AStrictFormHasNoStricterOne) {
         chat.back().tool_calls.push_back({.name = "f"});
       }
     }
-    const auto strict = StrictForm(chat);
-    if (strict && StrictForm(*strict)) test::Fail(__FILE__, __LINE__, Shown(chat));
+    for (const bool calls_tools : {true, false}) {
+      const auto strict = StrictForm(chat, calls_tools);
+      if (strict && StrictForm(*strict, calls_tools)) test::Fail(__FILE__, __LINE__, Shown(chat));
+    }
   }
 }
 
@@ -101,7 +144,13 @@ TEST(WhatATemplateRefusesIsRenderedInStrictForm) {
       {{"user", "T1"}, {"user", "T2"}, {"assistant", "T3"}, {"user", "T4"}},
       {{"system", "T1"}, {"developer", "T2"}, {"user", "T3"}},
       {{"system", "T1"}, {"user", "T2"}, {"assistant", "T3"}, {"system", "T4"}, {"user", "T5"}},
-      {{"user", "T1"}, {"assistant", "T2"}, {"assistant", "T3"}, {"user", "T4"}}};
+      {{"user", "T1"}, {"assistant", "T2"}, {"assistant", "T3"}, {"user", "T4"}},
+      {{"assistant", "T1"}, {"user", "T2"}},
+      {{"user", "T1"},
+       {.role = "assistant",
+        .content = "",
+        .tool_calls = {{.id = "abcdefghi", .name = "f", .arguments = "{}"}}},
+       {.role = "tool", .content = "T3", .tool_call_id = "abcdefghi", .tool_name = "f"}}};
   int refused = 0;
   for (const test::Template& each : test::Templates()) {
     const auto renderer = ChatRenderer::New(*model, each.source);
