@@ -17,6 +17,11 @@ void AnswerConstraint::Begin() {
   unused_.emplace(parts_.after_reasoning != nullptr ? *parts_.after_reasoning : *parts_.grammar);
 }
 
+void AnswerConstraint::KeepSmall() {
+  if (parts_.grammar != nullptr) parts_.grammar->KeepSmall();
+  if (unused_) unused_->KeepSmall();
+}
+
 std::optional<Token> AnswerConstraint::Forced() const {
   return parts_.thinking != nullptr ? parts_.thinking->Forced() : std::nullopt;
 }

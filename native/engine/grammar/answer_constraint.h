@@ -59,6 +59,8 @@ class AnswerConstraint {
 
   // Before the first token.
   void Begin();
+  // Before each token.
+  void KeepSmall();
   // Token that must follow: of a tag around the reasoning.
   std::optional<Token> Forced() const;
   // The grammar that the next token must follow; null: none.

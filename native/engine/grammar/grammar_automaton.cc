@@ -9,14 +9,18 @@ namespace svc {
 GrammarAutomaton::GrammarAutomaton(std::shared_ptr<const Grammar> grammar)
     : grammar_(std::move(grammar)), row_size_(grammar_->byte_class_count()) {
   cells_.emplace_back();  // kEmpty
-  Number({});             // kDead
-  std::fill_n(transitions_.begin(), row_size_, kDead);
-  start_ = kDead;
+  const State dead = Number({});
+  std::fill_n(transitions_.begin() + dead * row_size_, row_size_, kDead);
+  const State lost = Add(*states_[dead]);
+  std::fill_n(transitions_.begin() + lost * row_size_, row_size_, kLost);
+  assert(dead == kDead && lost == kLost);
+  start_ = kLost;
   if (StateSet set; Close({Push(grammar_->start(), kEmpty)}, &set)) start_ = Number(std::move(set));
 }
 
 std::shared_ptr<GrammarAutomaton> GrammarAutomaton::Fresh(State* state) const {
   auto fresh = std::make_shared<GrammarAutomaton>(grammar_);
+  if (*state == kLost) return fresh;
   StateSet set;
   for (Stack stack : *states_[*state]) {
     std::vector<Grammar::Node> nodes;
@@ -53,7 +57,7 @@ GrammarAutomaton::State GrammarAutomaton::Compute(State state, std::uint8_t byte
   }
   StateSet set;
   const State next =
-      bytes_ < kMaxBytes && Close(std::move(entered), &set) ? Number(std::move(set)) : kDead;
+      bytes_ < kMaxBytes && Close(std::move(entered), &set) ? Number(std::move(set)) : kLost;
   transitions_[state * row_size_ + grammar_->byte_class(byte)] = next;
   return next;
 }
@@ -114,15 +118,17 @@ GrammarAutomaton::Stack GrammarAutomaton::Push(Grammar::Node node, Stack below) 
 }
 
 GrammarAutomaton::State GrammarAutomaton::Number(StateSet set) {
-  const std::size_t length = set.size();
   const auto [found, added] =
       state_numbers_.try_emplace(std::move(set), static_cast<State>(states_.size()));
-  if (!added) return found->second;
-  states_.push_back(&found->first);
-  facts_.push_back(Examine(found->first));
+  return added ? Add(found->first) : found->second;
+}
+
+GrammarAutomaton::State GrammarAutomaton::Add(const StateSet& set) {
+  states_.push_back(&set);
+  facts_.push_back(Examine(set));
   transitions_.resize(transitions_.size() + row_size_, kUnknown);
-  bytes_ += 128 + (length + row_size_) * sizeof(State);
-  return found->second;
+  bytes_ += 128 + (set.size() + row_size_) * sizeof(State);
+  return static_cast<State>(states_.size() - 1);
 }
 
 GrammarAutomaton::Facts GrammarAutomaton::Examine(const StateSet& set) const {

@@ -27,17 +27,21 @@ class GrammarAutomaton {
   using State = std::uint32_t;
   // State after a byte that the grammar does not allow; no way out.
   static constexpr State kDead = 0;
+  // State after a byte that cannot be followed within the limits; no way out. The grammar may allow
+  // the text.
+  static constexpr State kLost = 1;
   // Above kFullBytes the caller should use Fresh(). Above kMaxBytes unknown transitions become
-  // kDead.
+  // kLost.
   static constexpr std::size_t kFullBytes = 4U << 20U;
   static constexpr std::size_t kMaxBytes = 16U << 20U;
-  // Maximum nodes visited for one transition. A grammar more ambiguous than that becomes kDead.
-  static constexpr std::size_t kMaxWork = 16384;
+  // Maximum nodes visited for one transition, which take half a millisecond. Where the grammar is
+  // more ambiguous than that, it becomes kLost.
+  static constexpr std::size_t kMaxWork = 65536;
 
   explicit GrammarAutomaton(std::shared_ptr<const Grammar> grammar);
 
   State start() const { return start_; }
-  // State after reading the byte; kDead: not allowed.
+  // State after reading the byte; kDead: not allowed; kLost: unknown.
   State Next(State state, std::uint8_t byte) {
     const std::size_t at = state * row_size_ + grammar_->byte_class(byte);
     return transitions_[at] != kUnknown ? transitions_[at] : Compute(state, byte);
@@ -81,6 +85,7 @@ class GrammarAutomaton {
   // Follows all edges that read nothing, from all stacks. False: more than kMaxWork.
   bool Close(std::vector<Stack> stacks, StateSet* set);
   State Number(StateSet set);
+  State Add(const StateSet& set);
   Facts Examine(const StateSet& set) const;
 
   const std::shared_ptr<const Grammar> grammar_;

@@ -37,7 +37,7 @@ Result<std::shared_ptr<CompiledGrammar>> CompileGrammar(const std::string& gbnf)
   if (!grammar.ok()) return Status(grammar.status().code(), grammar.status().message(), "grammar");
   auto compiled = std::make_shared<CompiledGrammar>();
   compiled->automaton = std::make_shared<GrammarAutomaton>(std::move(grammar.value()));
-  if (compiled->automaton->start() == GrammarAutomaton::kDead) {
+  if (compiled->automaton->start() <= GrammarAutomaton::kLost) {
     return Status(StatusCode::kInvalidRequest,
                   "the grammar is too ambiguous at its beginning, or matches nothing", "grammar");
   }
@@ -49,7 +49,6 @@ bool GrammarConstraint::Allows(Token token) const {
 }
 
 const TokenSet& GrammarConstraint::Allowed() {
-  KeepSmall();
   const auto known = grammar_->allowed.find(state_);
   if (known != grammar_->allowed.end()) return known->second;
   const Stopwatch stopwatch(&spent_seconds_);
@@ -84,7 +83,8 @@ GrammarAutomaton::State GrammarConstraint::After(std::string_view text) const {
 }
 
 bool GrammarConstraint::is_too_slow() const {
-  return spent_seconds_ > kMaxSeconds + static_cast<double>(accepted_) * kMaxSecondsPerToken;
+  return state_ == GrammarAutomaton::kLost ||
+         spent_seconds_ > kMaxSeconds + static_cast<double>(accepted_) * kMaxSecondsPerToken;
 }
 
 std::vector<Token> GrammarConstraint::Force() {
@@ -95,7 +95,9 @@ std::vector<Token> GrammarConstraint::Force() {
     for (int byte = 0; text.size() < kMaxForcedBytes; text.push_back(static_cast<char>(byte))) {
       byte = automaton().ForcedByte(state);
       if (byte < 0) break;
-      state = automaton().Next(state, static_cast<std::uint8_t>(byte));
+      const auto next = automaton().Next(state, static_cast<std::uint8_t>(byte));
+      if (next == GrammarAutomaton::kLost) break;
+      state = next;
     }
   }
   if (text.empty()) return {};

@@ -48,7 +48,10 @@ class GrammarConstraint {
         tokenize_(std::move(tokenize)),
         state_(grammar_->automaton->start()) {}
 
-  // True if the token may follow.
+  // Before each token: switches to a fresh automaton of its own when the shared one is full.
+  void KeepSmall();
+  // True if the token may follow, or cannot be followed within the limits: then is_too_slow() is
+  // true after Accept.
   bool Allows(Token token) const;
   // All tokens that may follow. Valid until the next call of another method.
   const TokenSet& Allowed();
@@ -61,8 +64,9 @@ class GrammarConstraint {
   bool AcceptText(std::string_view text);
   // Returns the tokens that must follow, already accepted.
   std::vector<Token> Force();
-  // True if following the grammar took more CPU time than a text of this length may cost. All texts
-  // of the model wait for it, so the generation has to be ended.
+  // True if following the grammar took more CPU time than a text of this length may cost, or one
+  // token exceeded the automaton's limits. All texts of the model wait for it, so the generation
+  // has to be ended.
   bool is_too_slow() const;
   // True if the text is complete and nothing can follow it.
   bool ended() const { return grammar_->automaton->IsEnded(state_); }
@@ -70,8 +74,6 @@ class GrammarConstraint {
  private:
   GrammarAutomaton& automaton() const { return *grammar_->automaton; }
   GrammarAutomaton::State After(std::string_view text) const;
-  // Switches to a fresh automaton of its own when the shared one is full.
-  void KeepSmall();
 
   std::shared_ptr<CompiledGrammar> grammar_;
   const std::shared_ptr<const VocabularyIndex> vocabulary_;

@@ -35,8 +35,14 @@ bool HasDry(const SamplingParams& params) {
   return params.dry_multiplier != 0 && params.dry_penalty_last_n > 0;
 }
 
+// True if neither typical nor XTC, which may remove the likeliest token, has an effect.
+bool KeepsLargest(const SamplingParams& params) {
+  return params.typical_p >= 1 && (params.xtc_probability <= 0 || params.xtc_threshold > 0.5F);
+}
+
 bool IsGreedy(const SamplingParams& params) {
-  return params.temperature == 0 && (params.dynatemp_range == 0 || params.mirostat != 0);
+  if (params.temperature != 0) return false;
+  return params.mirostat != 0 || (params.dynatemp_range == 0 && KeepsLargest(params));
 }
 
 // Largest top-k done here: above, a heap is slower than llama.cpp's bucket sort.
@@ -74,6 +80,7 @@ class LlamaSampler final : public Sampler {
 
   Token Sample(const float* first) override {
     const std::span<const float> logits(first, vocabulary_);
+    if (constraint_ != nullptr) constraint_->KeepSmall();
     if (constraint_ != nullptr && !begun_) {
       begun_ = true;
       constraint_->Begin();
@@ -92,6 +99,7 @@ class LlamaSampler final : public Sampler {
   float Lead(const float* first) override {
     constexpr float kCertain = std::numeric_limits<float>::infinity();
     const bool forced = !forced_.empty() || (constraint_ != nullptr && !begun_) || Limit();
+    if (constraint_ != nullptr) constraint_->KeepSmall();
     if (!greedy_ || forced || !Known().empty()) return kCertain;
     thread_local std::vector<RankedToken> best;
     const std::span<const float> logits = Penalized(Biased({first, vocabulary_}));

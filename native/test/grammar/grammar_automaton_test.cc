@@ -15,6 +15,7 @@ namespace {
 
 using State = GrammarAutomaton::State;
 constexpr State kDead = GrammarAutomaton::kDead;
+constexpr State kLost = GrammarAutomaton::kLost;
 
 std::unique_ptr<GrammarAutomaton> Automaton(const std::string& gbnf) {
   Result<std::shared_ptr<const Grammar>> grammar = Grammar::Compile(gbnf);
@@ -148,11 +149,13 @@ TEST(WhatIsTooAmbiguousIsNotFollowed) {
   const auto some = optional(GrammarAutomaton::kMaxWork / 8);
   EXPECT(some->IsComplete(Read(*some, "xaay")));
   const auto many = optional(GrammarAutomaton::kMaxWork);
-  EXPECT(many->start() != kDead);
-  EXPECT_EQ(Read(*many, "x"), kDead);
+  EXPECT(many->start() > kLost);
+  EXPECT_EQ(Read(*many, "x"), kLost);
+  EXPECT_EQ(Read(*many, "xa"), kLost);
+  EXPECT(!many->IsComplete(kLost) && !many->IsEnded(kLost) && many->ForcedByte(kLost) < 0);
   const auto at_once =
       Automaton("root ::= (\"a\"?){" + std::to_string(GrammarAutomaton::kMaxWork) + "} \"y\"");
-  EXPECT_EQ(at_once->start(), kDead);
+  EXPECT_EQ(at_once->start(), kLost);
 }
 
 // Each bracket makes the stack of the text deeper.
@@ -207,20 +210,23 @@ TEST(AboveTheLargestSizeOnlyKnownWaysAreLeft) {
   State state = automaton->start();
   State before = state;
   int read = 0;
-  for (; read < kMost && state != kDead; ++read) {
+  for (; read < kMost && state != kLost; ++read) {
     before = state;
     state = automaton->Next(state, '(');
   }
-  REQUIRE(state == kDead);
+  REQUIRE(state == kLost);
   EXPECT(automaton->full());
-  EXPECT_EQ(automaton->Next(before, 'x'), kDead);
-  EXPECT_EQ(Read(*automaton, "(["), kDead);
+  EXPECT_EQ(automaton->Next(before, 'x'), kLost);
+  EXPECT_EQ(Read(*automaton, "(["), kLost);
   // The way to there is known.
   EXPECT_EQ(Read(*automaton, std::string(static_cast<std::size_t>(read) - 1, '(')), before);
   // In a fresh automaton there is room again.
   State moved = before;
   const auto fresh = automaton->Fresh(&moved);
-  EXPECT(fresh->Next(moved, '(') != kDead && fresh->Next(moved, 'x') != kDead);
+  EXPECT(fresh->Next(moved, '(') > kLost && fresh->Next(moved, 'x') > kLost);
+  State lost = kLost;
+  (void)automaton->Fresh(&lost);
+  EXPECT_EQ(lost, kLost);
 }
 
 }  // namespace

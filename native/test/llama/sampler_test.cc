@@ -425,6 +425,42 @@ TEST(LogitsThatAreNoNumbersGiveNoToken) {
   }
 }
 
+// The text fits in many ways, so that its automaton grows with every letter.
+TEST(ALongTextUnderAnAmbiguousGrammarIsWhatTheModelDraws) {
+  const std::unique_ptr<LlamaModel> model = Vocabulary("qwen2");
+  REQUIRE(model != nullptr);
+  const auto size = static_cast<std::size_t>(llama_vocab_n_tokens(model->vocab()));
+  const Token letter = model->Tokenize(" a", false, false).value().front();
+  std::vector<float> logits(size);
+  logits[letter] = 10;
+  for (const char* gbnf : {R"(root ::= ([a-z ]{1,40} [.,]?){1,200})", "root ::= [a-z ]{0,80000}"}) {
+    SamplerOptions options{.params = {.temperature = 0}};
+    options.constraint = Constrained(CompileGrammar(gbnf).value(), IndexVocabulary(*model), *model);
+    const auto sampler = std::move(NewSampler(model->vocab(), std::move(options)).value());
+    for (int i = 0; i < 3000; ++i) REQUIRE(sampler->Sample(logits.data()) == letter);
+  }
+}
+
+// As in llama.cpp, where both come before the temperature.
+TEST(WithoutTemperatureXtcAndTypicalMayRemoveTheLikeliest) {
+  const std::unique_ptr<LlamaModel> model = Vocabulary("qwen2");
+  REQUIRE(model != nullptr);
+  const auto size = static_cast<std::size_t>(llama_vocab_n_tokens(model->vocab()));
+  std::vector<float> logits(size, -20);
+  logits[5] = 3;
+  for (int i = 10; i < 30; ++i) logits[i] = 2;
+  const auto drawn = [&](SamplingParams params) {
+    params.temperature = 0;
+    const auto sampler =
+        std::move(NewSampler(model->vocab(), {.params = std::move(params)}).value());
+    return sampler->Sample(logits.data());
+  };
+  EXPECT_EQ(drawn({}), 5);
+  EXPECT_EQ(drawn({.xtc_probability = 1, .xtc_threshold = 0.6F}), 5);
+  EXPECT(drawn({.xtc_probability = 1, .xtc_threshold = 0.01F}) != 5);
+  EXPECT(drawn({.typical_p = 0.5F}) != 5);
+}
+
 TEST(AGrammarThatTheVocabularyCannotWriteEndsInNoToken) {
   const std::unique_ptr<LlamaModel> model = Vocabulary("bert-bge");  // lower case only
   REQUIRE(model != nullptr);
