@@ -23,7 +23,8 @@ constexpr std::size_t kMostFiles = 1024;
 constexpr auto kUnfinishedAge = std::chrono::minutes(10);
 // Last use of a state that is evicted before all others.
 constexpr auto kLongAgo = std::chrono::years(1);
-// Difference in modification time (= last use) between consecutive pieces of a prompt.
+// Difference in modification time (= last use) between consecutive pieces of a prompt: the first
+// has the latest time, so that it outlives those that continue it and are of no use without it.
 constexpr auto kUseStep = std::chrono::milliseconds(1);
 
 struct Found {
@@ -60,8 +61,7 @@ Folder FilesIn(const fs::path& path) {
   return folder;
 }
 
-// Marks the pieces of one prompt, in their order, as used now. The first gets the latest time, so
-// that it outlives those that continue it and are of no use without it.
+// Marks the pieces of one prompt, in their order, as used now.
 void MarkUsed(const std::vector<fs::path>& pieces) {
   auto used_at = std::chrono::system_clock::now();
   for (const fs::path& path : pieces) {
@@ -144,30 +144,36 @@ std::uint32_t PrefixStore::Reach(const PrefixHead& head, ShareId salt,
   return common > head.begin ? common : 0;
 }
 
-// Greedy chain of pieces: from `covered` on, always the piece that reaches furthest. REQUIRES:
-// mutex_ is held.
-std::vector<PrefixStore::Step> PrefixStore::Chain(ShareId salt, std::span<const Token> tokens,
+// Greedy chain of pieces: from `covered` on, always the piece that reaches furthest.
+std::vector<PrefixStore::Step> PrefixStore::Chain(const std::vector<EntryPtr>& entries,
+                                                  ShareId salt, std::span<const Token> tokens,
                                                   std::uint32_t covered) const {
+  std::vector<Step> reaching;
+  for (const EntryPtr& entry : entries) {
+    const std::uint32_t reach = Reach(entry->head, salt, tokens);
+    if (reach > covered) reaching.push_back({entry, reach});
+  }
   std::vector<Step> chain;
   for (std::uint32_t end = covered;;) {
-    Step best{.entry = nullptr, .end = end};
-    for (const EntryPtr& entry : entries_) {
-      const std::uint32_t begin = entry->head.begin;
-      const std::uint32_t reach = begin > end ? 0 : Reach(entry->head, salt, tokens);
+    const Step* best = nullptr;
+    for (const Step& each : reaching) {
+      const std::uint32_t begin = each.entry->head.begin;
+      if (begin > end || each.end <= end) continue;
       // The smaller one of two that reach equally far.
-      const bool smaller = best.entry != nullptr && begin > best.entry->head.begin;
-      if (reach > best.end || (reach == best.end && smaller)) best = {entry, reach};
+      const bool is_better = best == nullptr || each.end > best->end ||
+                             (each.end == best->end && begin > best->entry->head.begin);
+      if (is_better) best = &each;
     }
-    if (best.entry == nullptr) return chain;
-    end = best.end;
-    chain.push_back(std::move(best));
+    if (best == nullptr) return chain;
+    end = best->end;
+    chain.push_back(*best);
   }
 }
 
 std::uint32_t PrefixStore::Match(ShareId salt, std::span<const Token> tokens,
                                  std::uint32_t covered) const {
   const std::lock_guard lock(mutex_);
-  const std::vector<Step> chain = Chain(salt, tokens, covered);
+  const std::vector<Step> chain = Chain(entries_, salt, tokens, covered);
   return chain.empty() ? covered : chain.back().end;
 }
 
@@ -177,14 +183,33 @@ std::uint64_t PrefixStore::Fetch(GenerationId wanted_by, ShareId salt,
   std::uint64_t largest = 0;
   {
     const std::lock_guard lock(mutex_);
-    const std::vector<Step> chain = Chain(salt, tokens, covered);
+    const std::vector<Step> chain = Chain(entries_, salt, tokens, covered);
     if (chain.empty() || chain.back().end < covered + kLeastTokens) return 0;
     for (const Step& step : chain) largest = std::max(largest, step.entry->state_bytes);
     if (largest > max_bytes) return 0;
-    wishes_.push_back({.wanted_by = wanted_by, .steps = {chain.begin(), chain.end()}, .read = {}});
+    const auto same = std::ranges::find_if(wishes_, [&](const Wish& wish) {
+      return std::ranges::equal(wish.steps, chain, {}, &Step::entry, &Step::entry);
+    });
+    if (same == wishes_.end()) {
+      wishes_.push_back(
+          {.wanted_by = {wanted_by}, .steps = chain, .made_at = std::chrono::system_clock::now()});
+    } else {
+      same->wanted_by.push_back(wanted_by);
+      same->steps.back().end = std::max(same->steps.back().end, chain.back().end);
+    }
   }
   changed_.notify_all();
   return largest;
+}
+
+void PrefixStore::Cancel(GenerationId wanted_by) {
+  const std::lock_guard lock(mutex_);
+  for (auto wish = wishes_.begin(); wish != wishes_.end();) {
+    const bool was_wanted = std::erase(wish->wanted_by, wanted_by) > 0;
+    const bool is_read = reading_ && wish == wishes_.begin();
+    wish =
+        was_wanted && wish->wanted_by.empty() && !is_read ? wishes_.erase(wish) : std::next(wish);
+  }
 }
 
 std::optional<FetchedPiece> PrefixStore::TakeFetched() {
@@ -234,16 +259,27 @@ void PrefixStore::RunReads() {
   for (;;) {
     changed_.wait(lock, [this] { return closing_ || (!wishes_.empty() && !fetched_); });
     if (closing_) return;
-    Wish& wish = wishes_.front();  // only this thread changes or removes it
+    const auto wish = wishes_.begin();  // only this thread removes it
+    const EntryPtr entry = wish->steps[wish->next].entry;
+    const auto used_at = wish->made_at - wish->next * kUseStep;
+    FetchedPiece piece;
+    reading_ = true;
     lock.unlock();
-    FetchedPiece piece{.wanted_by = wish.wanted_by};
     try {
-      piece = ReadNext(wish);
+      piece.head = entry->head;
+      piece.state = Read(*entry, used_at).value_or(StateBytes());
     } catch (const std::exception&) {
       // Out of memory: a miss, but the file is good.
     }
     lock.lock();
-    if (piece.last) wishes_.pop_front();
+    reading_ = false;
+    piece.end = wish->steps[wish->next].end;
+    ++wish->next;
+    piece.last = piece.state.empty() || wish->next == wish->steps.size() || wish->wanted_by.empty();
+    if (piece.last) {
+      piece.wanted_by = std::move(wish->wanted_by);
+      wishes_.pop_front();
+    }
     fetched_ = std::move(piece);
     TellChange(lock);
   }
@@ -276,28 +312,22 @@ void PrefixStore::TellChange(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-FetchedPiece PrefixStore::ReadNext(Wish& wish) {
-  const Step step = std::move(wish.steps.front());
-  wish.steps.pop_front();
-  FetchedPiece piece{.wanted_by = wish.wanted_by,
-                     .head = step.entry->head,
-                     .end = step.end,
-                     .state = {},
-                     .last = wish.steps.empty()};
+// Reads the state of a piece. Deletes a damaged file.
+std::optional<StateBytes> PrefixStore::Read(const Entry& entry,
+                                            std::chrono::system_clock::time_point used_at) {
   std::optional<StateBytes> state =
-      ReadPrefixState(step.entry->path, options_.seal, step.entry->head, abandon_);
-  if (!state && !abandon_) Forget(step.entry->path);
-  if (!state) {
-    piece.last = true;
-    return piece;
+      ReadPrefixState(entry.path, options_.seal, entry.head, abandon_);
+  if (state) {
+    SetModificationTime(entry.path, used_at);
+  } else if (!abandon_) {
+    Forget(entry.path);
   }
-  piece.state = std::move(*state);
-  wish.read.push_back(step.entry);
-  if (!piece.last) return piece;
-  std::vector<fs::path> used;
-  for (const EntryPtr& entry : wish.read) used.push_back(entry->path);
-  MarkUsed(used);
-  return piece;
+  return state;
+}
+
+std::vector<PrefixStore::EntryPtr> PrefixStore::CopyEntries() const {
+  const std::lock_guard lock(mutex_);
+  return entries_;
 }
 
 void PrefixStore::WriteFile(const Writing& writing) {
@@ -313,28 +343,22 @@ void PrefixStore::WriteFile(const Writing& writing) {
   if (MaxBytes() == 0) return Forget(entry.path);
 
   const std::span<const Token> tokens(head.tokens);
-  std::vector<fs::path> covered;
-  {
-    const std::lock_guard lock(mutex_);
-    std::vector<fs::path> used;
-    for (const Step& step : Chain(head.scope.salt, tokens.first(head.begin), 0)) {
-      used.push_back(step.entry->path);
-    }
-    used.push_back(entry.path);
-    MarkUsed(used);
-    // Existing pieces that the new one contains.
-    for (const EntryPtr& old : entries_) {
-      const PrefixHead& other = old->head;
-      if (other.scope.salt == head.scope.salt && other.begin >= head.begin &&
-          other.tokens.size() <= tokens.size() &&
-          std::equal(other.tokens.begin(), other.tokens.end(), tokens.begin()) &&
-          (options_.divisible || other.tokens.size() == tokens.size())) {
-        covered.push_back(old->path);
-      }
-    }
+  const std::vector<EntryPtr> entries = CopyEntries();
+  std::vector<fs::path> used;
+  for (const Step& step : Chain(entries, head.scope.salt, tokens.first(head.begin), 0)) {
+    used.push_back(step.entry->path);
   }
-  for (const fs::path& path : covered) {
-    if (path != entry.path) Forget(path);
+  used.push_back(entry.path);
+  MarkUsed(used);
+  // Existing pieces that the new one contains.
+  for (const EntryPtr& old : entries) {
+    const PrefixHead& other = old->head;
+    if (old->path != entry.path && other.scope.salt == head.scope.salt &&
+        other.begin >= head.begin && other.tokens.size() <= tokens.size() &&
+        std::equal(other.tokens.begin(), other.tokens.end(), tokens.begin()) &&
+        (options_.divisible || other.tokens.size() == tokens.size())) {
+      Forget(old->path);
+    }
   }
   const std::lock_guard lock(mutex_);
   std::erase_if(entries_, [&](const EntryPtr& each) { return each->path == entry.path; });

@@ -30,10 +30,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -59,11 +59,12 @@ struct PrefixStoreOptions {
 
 // A piece that was read from the disk.
 struct FetchedPiece {
-  GenerationId wanted_by = 0;
+  // With the last one of a fetch: those that need not wait any longer.
+  std::vector<GenerationId> wanted_by;
   PrefixHead head;
   std::uint32_t end = 0;  // the first `end` of head.tokens match the request
   StateBytes state;       // empty: the file could not be read
-  bool last = true;       // nothing more follows for this generation
+  bool last = true;       // of its fetch
 };
 
 // Thread: the runner's; Close and the destructor: any.
@@ -90,11 +91,14 @@ class PrefixStore {
   // there already; at least `covered`.
   std::uint32_t Match(ShareId salt, std::span<const Token> tokens, std::uint32_t covered) const;
 
-  // Queues reading the pieces that Match found. Returns the size of their largest state in bytes;
-  // 0: the gain is below kLeastTokens or a state is larger than `max_bytes`, nothing is queued.
+  // Queues reading the pieces that Match found; pieces that are queued already are read once.
+  // Returns the size of their largest state in bytes; 0: the gain is below kLeastTokens or a state
+  // is larger than `max_bytes`, nothing is queued.
   std::uint64_t Fetch(GenerationId wanted_by, ShareId salt, std::span<const Token> tokens,
                       std::uint32_t covered,
                       std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max());
+  // Reads nothing more that only this generation wants.
+  void Cancel(GenerationId wanted_by);
   // Returns the piece that has been read, if any, and lets the next one be read.
   std::optional<FetchedPiece> TakeFetched();
 
@@ -123,9 +127,10 @@ class PrefixStore {
     std::uint32_t end = 0;
   };
   struct Wish {
-    GenerationId wanted_by = 0;
-    std::deque<Step> steps;  // still to be read
-    std::vector<EntryPtr> read;
+    std::vector<GenerationId> wanted_by;
+    std::vector<Step> steps;
+    std::size_t next = 0;  // of `steps`: the first that has not been read
+    std::chrono::system_clock::time_point made_at;
   };
   struct Writing {
     PrefixHead head;
@@ -136,11 +141,14 @@ class PrefixStore {
   explicit PrefixStore(PrefixStoreOptions options);
   void ReadFolder();
   std::uint32_t Reach(const PrefixHead& head, ShareId salt, std::span<const Token> tokens) const;
-  std::vector<Step> Chain(ShareId salt, std::span<const Token> tokens, std::uint32_t covered) const;
+  std::vector<Step> Chain(const std::vector<EntryPtr>& entries, ShareId salt,
+                          std::span<const Token> tokens, std::uint32_t covered) const;
   void RunReads();
   void RunWrites();
   void TellChange(std::unique_lock<std::mutex>& lock);
-  FetchedPiece ReadNext(Wish& wish);
+  std::optional<StateBytes> Read(const Entry& entry, std::chrono::system_clock::time_point used_at);
+  // For work on them that takes long, without the lock.
+  std::vector<EntryPtr> CopyEntries() const;
   void WriteFile(const Writing& writing);
   void AgeOutgrown(const PrefixHead& head);
   bool MakeRoom(std::uint64_t bytes);
@@ -158,7 +166,8 @@ class PrefixStore {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::vector<EntryPtr> entries_;
-  std::deque<Wish> wishes_;
+  std::list<Wish> wishes_;
+  bool reading_ = false;  // the first of them
   std::optional<FetchedPiece> fetched_;
   std::optional<Writing> writing_;
   bool closing_ = false;

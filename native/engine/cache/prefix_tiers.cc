@@ -120,6 +120,11 @@ bool PrefixTiers::Fetch(GenerationId wanted_by, PrefixScope scope, std::span<con
   return true;
 }
 
+void PrefixTiers::CancelFetch(GenerationId wanted_by) {
+  if (store_ != nullptr) store_->Cancel(wanted_by);
+  if (reads_.erase(wanted_by) > 0) CountReads();
+}
+
 void PrefixTiers::BoundCheckpoints() {
   checkpoints_.SetMaxBytes(decoder_->max_state_bytes());
   if (store_ == nullptr || !store_->writing()) checkpoints_.SetWritten(nullptr);
@@ -136,9 +141,10 @@ std::vector<GenerationId> PrefixTiers::TakeFetched(SequenceId sequence, std::uin
   std::vector<GenerationId> ready;
   if (store_ == nullptr) return ready;
   while (std::optional<FetchedPiece> piece = store_->TakeFetched()) {
-    if (piece->last) ready.push_back(piece->wanted_by);
+    if (piece->last) ready.insert(ready.end(), piece->wanted_by.begin(), piece->wanted_by.end());
     // Before it is adopted: from then on it counts as a checkpoint.
-    if (reads_.erase(piece->wanted_by) > 0) CountReads();
+    for (const GenerationId id : piece->wanted_by) reads_.erase(id);
+    CountReads();
     if (!piece->state.empty()) Adopt(std::move(*piece), sequence, busy_cells);
   }
   return ready;

@@ -82,6 +82,8 @@ class PrefixTiers {
   std::unique_ptr<PrefixStore> TakeStore() { return std::move(store_); }
   // Starts reading what the disk has beyond the memory. False: not worth it; nothing is read.
   bool Fetch(GenerationId wanted_by, PrefixScope scope, std::span<const Token> tokens);
+  // Reads nothing more that only this generation wants.
+  void CancelFetch(GenerationId wanted_by);
   // Loads the pieces read so far, as far as cells are free beside `busy_cells`. `sequence`: a free
   // sequence id, negative: none. Returns the generations that need not wait any longer.
   std::vector<GenerationId> TakeFetched(SequenceId sequence, std::uint32_t busy_cells);

@@ -274,6 +274,7 @@ void Admission::MakeRoom() {
 }
 
 void Admission::Leave(Generation& generation, bool keep_prefix) {
+  if (std::exchange(generation.fetching, false)) tiers_.CancelFetch(generation.id);
   if (!generation.in_cache()) return;
   context_.on_leave(generation);
   context_.shares->Leaving(generation);

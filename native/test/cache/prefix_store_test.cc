@@ -399,6 +399,55 @@ TEST(ClosingWaitsForNoDisk) {
   }
 }
 
+// What several prompts want is read once; what nobody wants any more is not read.
+TEST(ThePieceThatManyWantIsReadOnce) {
+  const Folder folder;
+  const auto store = Open(folder.path());
+  const Tokens one = Sequence(0, 200);
+  const Tokens other = Sequence(5000, 200);
+  const Tokens third = Sequence(9000, 200);
+  for (const Tokens& tokens : {one, other, third}) Write(*store, {.tokens = tokens, .begin = 0});
+  const auto next = [&] {
+    std::optional<FetchedPiece> piece;
+    for (const auto end = Soon(); !piece && std::chrono::steady_clock::now() < end;) {
+      piece = store->TakeFetched();
+    }
+    return piece.value_or(FetchedPiece());
+  };
+  // The first is being read, or has been, and holds up the others until it is taken.
+  EXPECT(store->Fetch(1, kAll, other, 0) > 0);
+  EXPECT(store->Fetch(2, kAll, std::span(one).first(100), 0) > 0);
+  EXPECT(store->Fetch(3, kAll, one, 0) > 0);
+  EXPECT(store->Fetch(4, kAll, one, 0) > 0);
+  store->Cancel(2);
+  EXPECT(next().wanted_by == std::vector<GenerationId>{1});
+  const FetchedPiece piece = next();
+  EXPECT(piece.wanted_by == std::vector<GenerationId>({3, 4}));
+  EXPECT_EQ(piece.end, 200U);
+  EXPECT(piece.last && piece.head.tokens == one);
+
+  EXPECT(store->Fetch(1, kAll, other, 0) > 0);
+  EXPECT(store->Fetch(2, kAll, one, 0) > 0);
+  EXPECT(store->Fetch(3, kAll, one, 0) > 0);
+  store->Cancel(2);
+  store->Cancel(3);
+  EXPECT(store->Fetch(4, kAll, third, 0) > 0);
+  EXPECT(next().wanted_by == std::vector<GenerationId>{1});
+  EXPECT(next().wanted_by == std::vector<GenerationId>{4});
+}
+
+// As a long conversation has that was saved turn by turn.
+TEST(AChainOfHundredsOfPiecesIsFound) {
+  const Folder folder;
+  const auto store = Open(folder.path());
+  const Tokens all = Sequence(0, std::size_t{64} * 300);
+  for (std::uint32_t begin = 0; begin < all.size(); begin += 64) {
+    Write(*store, {.tokens = {all.begin(), all.begin() + begin + 64}, .begin = begin}, 8);
+  }
+  EXPECT_EQ(store->Match(kAll, all, 0), all.size());
+  EXPECT_EQ(store->Match(kAll, all, 6401), all.size());
+}
+
 // However far the read was, the file is good and stays.
 TEST(ClosingDuringAReadDeletesNothing) {
   const Folder folder;
