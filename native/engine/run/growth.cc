@@ -36,7 +36,7 @@ std::vector<Generation*> Growth::Collect() {
   return refused;
 }
 
-std::optional<GenerationOutput> Growth::Ask() {
+std::optional<GenerationOutput> Growth::Ask() const {
   if (asking_) return std::nullopt;
   for (const auto& generation : *generations_) {
     if (generation->ended || generation->paused || !generation->outgrown) continue;
@@ -46,7 +46,6 @@ std::optional<GenerationOutput> Growth::Ask() {
     if (generation->max_tokens) {
       answer = std::min(answer, *generation->max_tokens - generation->generated());
     }
-    asking_ = generation->id;
     GenerationOutput output;
     output.id = generation->id;
     output.cells = {.least = least, .wanted = std::min(least + answer, decoder_->max_cells())};

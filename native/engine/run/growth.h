@@ -42,9 +42,10 @@ class Growth {
   // Before each step: finds the generations that have outgrown the cache and lets them wait.
   // Returns those to be ended instead, because more cells were refused.
   std::vector<Generation*> Collect();
-  // The demand of a waiting generation, if one has to be sent now.
-  std::optional<GenerationOutput> Ask();
-  // Generation with an unanswered demand. Set by Loop::Anew if the previous loop sent the demand.
+  // The demand of a waiting generation, if one has to be sent now; SetAsking has to follow.
+  std::optional<GenerationOutput> Ask() const;
+  // Generation with an unanswered demand. Set once the demand is in the outbox, and by Loop::Anew
+  // if the previous loop sent it.
   std::optional<GenerationId> asking() const { return asking_; }
   void SetAsking(std::optional<GenerationId> asking) { asking_ = asking; }
   // Answers the last demand: `cells` that fit into memory, and the reason if they are fewer than

@@ -241,7 +241,9 @@ bool Loop::Grow() {
     admission_.Grown();
   }
   if (std::optional<GenerationOutput> demand = growth_.Ask()) {
+    const GenerationId id = demand->id;
     outbox_.Add(std::move(*demand), /*urgent=*/true);
+    growth_.SetAsking(id);
   }
   return due;
 }
@@ -514,7 +516,6 @@ void Loop::Emit(Generation& generation, std::string text) {
   const bool first = std::exchange(generation.last_text_step, counts_.steps + 1) == 0;
   GenerationOutput output{.id = generation.id};
   generation.Write(std::move(text), /*last=*/false, &output);
-  output.logprobs = generation.answer.TakeLogprobs();
   if (!output.has_content() && output.tokens.empty()) return;
   outbox_.Add(std::move(output), /*urgent=*/first);
 }

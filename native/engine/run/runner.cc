@@ -101,6 +101,7 @@ void Runner::StartAnew(const Status& status) {
     arrivals_.clear();
     changed_.clear();
     adding_ = 0;
+    store_changed_ = true;  // the broken loop may not have taken what was read
     stats_ = loop_->stats();
   }
   worker_.Deliver(std::move(outputs));
@@ -141,14 +142,15 @@ bool Runner::TakeInbox() {
   may_step_ = !worker_.held();
   // Read here, not at the end: a request submitted in between would stay in the inbox.
   const bool closes = worker_.closing();
-  std::optional<CellGrant> grant = std::exchange(grant_, std::nullopt);
-  std::vector<Submission> arrivals = std::exchange(arrivals_, {});
-  adding_ = arrivals.size();
   std::vector<std::pair<GenerationId, Wish>> wishes;
   for (const GenerationId id : std::exchange(changed_, {})) {
     const auto found = alive_.find(id);
     if (found != alive_.end()) wishes.emplace_back(id, found->second);
   }
+  // Last, because a grant is sent only once: above, memory may run out.
+  std::optional<CellGrant> grant = std::exchange(grant_, std::nullopt);
+  std::vector<Submission> arrivals = std::exchange(arrivals_, {});
+  adding_ = arrivals.size();
   lock.unlock();
   if (grant) loop_->GrantCells(grant->cells, std::move(grant->refusal));
   for (Submission& submission : arrivals) loop_->Add(std::move(submission));

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <random>
+#include <thread>
 
+#include "failing_memory.h"
 #include "test.h"
 #include "virtual_bench.h"
 
@@ -26,6 +28,21 @@ void GrantAll(VirtualBench& bench) {
     while (cells < demand.wanted) cells *= 2;
     bench.loop->GrantCells(cells, "");
   };
+}
+
+// Plans while the allocation after `count` others fails. False: there are fewer.
+bool PlanWithout(Loop& loop, int count) {
+  bool has_thrown = false;
+  const FailingMemory failing(count);
+  std::thread planning([&] {
+    try {
+      (void)loop.Plan();
+    } catch (const std::bad_alloc&) {
+      has_thrown = true;
+    }
+  });
+  planning.join();
+  return has_thrown;
 }
 
 TEST(ALongPromptGrowsAnIdleCache) {
@@ -155,6 +172,24 @@ TEST(ADemandThatWasNeverSentIsMadeAgain) {
   bench.Add(Steady(2, Prompt(2, 300), 10));
   (void)bench.Step();
   EXPECT_EQ(demands, 1U);
+}
+
+// Wherever memory runs out before it is sent.
+TEST(ADemandThatCouldNotBeSentIsMadeAgain) {
+  int failures = 0;
+  for (bool has_failed = true; has_failed; ++failures) {
+    VirtualBench bench(Growing());
+    std::uint32_t demands = 0;
+    bench.on_demand = [&](CellDemand) { ++demands; };
+    bench.Add(Steady(1, Prompt(1, 200), 10));
+    has_failed = PlanWithout(*bench.loop, failures);
+    if (!has_failed) break;
+    bench.loop = Loop::Anew(std::move(bench.loop));
+    bench.Add(Steady(2, Prompt(2, 300), 10));
+    (void)bench.Step();
+    EXPECT_EQ(demands, 1U);
+  }
+  EXPECT(failures > 0);
 }
 
 // The daemon ends an engine that asks twice.

@@ -2,6 +2,7 @@
 #include "engine/run/runner.h"
 
 #include <chrono>
+#include <filesystem>
 #include <future>
 #include <new>
 #include <random>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "bench.h"
+#include "prefix_folder.h"
 #include "test.h"
 
 namespace svc {
@@ -161,6 +163,60 @@ TEST(WithoutMemoryForAPrefixGenerationsEndAndTheNextOneIsComputed) {
   REQUIRE(bench.Submit(again).ok());
   REQUIRE(bench.WaitFor(2));
   bench.ExpectAsAlone(again);
+}
+
+// A reader that runs out of memory at the end.
+class FailingReader final : public AnswerReader {
+ public:
+  void Read(const std::string& /*text*/, bool last, GenerationOutput* /*output*/) override {
+    if (last) throw std::bad_alloc();
+  }
+  bool has_called() const override { return false; }
+};
+
+// The disk tier reads ahead one piece: whoever takes it lets the next one be read.
+TEST(WithoutMemoryForTheInboxWhatTheDiskHasReadIsTaken) {
+  const test::Folder folder;
+  const Want saved{.id = 1, .prompt = std::vector<Token>(200, 5), .max_tokens = 3, .seed = 1};
+  {
+    Bench bench({}, test::On(folder));
+    REQUIRE(bench.Submit(saved).ok());
+    REQUIRE(bench.WaitFor(1));
+    bench.runner.Close();
+  }
+  REQUIRE(folder.Files().size() == 1);
+  const auto file = folder.Files().front();
+  constexpr std::filesystem::file_time_type kUnused;
+  std::filesystem::last_write_time(file, kUnused);
+  Gate first;
+  Gate second;
+  const auto at_first = first.AtStep(1);
+  const auto at_second = second.AtStep(2);
+  Bench bench({.fault =
+                   [&](std::span<const Row> rows, const std::atomic<bool>& abort) {
+                     (void)at_first(rows, abort);
+                     return at_second(rows, abort);
+                   }},
+              test::On(folder));
+  Submission broken = SubmissionOf({.id = 2, .prompt = {5, 6, 7}, .seed = 1, .period = 3});
+  broken.reader = std::make_unique<FailingReader>();
+  REQUIRE(bench.runner.Submit(std::move(broken)).ok());
+  first.WaitUntilReached();
+  Want waiting = saved;
+  waiting.id = 3;
+  REQUIRE(bench.Submit(waiting).ok());
+  first.Open();
+  second.WaitUntilReached();
+  EXPECT(test::Eventually([&] { return std::filesystem::last_write_time(file) != kUnused; }));
+  bench.runner.Cancel(2);
+  second.Open();
+  REQUIRE(bench.WaitFor(3));
+  EXPECT_EQ(bench.End(3).status.code(), StatusCode::kOutOfMemory);
+  Want next = saved;
+  next.id = 4;
+  REQUIRE(bench.Submit(next).ok());
+  REQUIRE(bench.WaitFor(4));
+  bench.ExpectAsAlone(next);
 }
 
 TEST(CancelEndsWaitingAndRunningOnes) {
