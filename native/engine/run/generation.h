@@ -22,6 +22,7 @@
 #include "engine/model/media_rows.h"
 #include "engine/run/answer_text.h"
 #include "engine/run/repetition_guard.h"
+#include "engine/run/text_logprobs.h"
 #include "engine/types/adapters.h"
 #include "engine/types/output.h"
 #include "engine/types/request.h"
@@ -131,12 +132,15 @@ class Generation : Submission {
       output->tokens.assign(tokens.begin() + delivered.listed, tokens.end());
       delivered.listed = static_cast<std::uint32_t>(tokens.size());
     }
-    if (reader != nullptr) {
-      reader->Read(text, last, output);
-      CountReasoning(*output);
-    } else {
+    if (reader == nullptr) {
       output->text = std::move(text);
+      output->logprobs = answer.TakeLogprobs();
+      return;
     }
+    reader->Read(text, last, output);
+    CountReasoning(*output);
+    logprobs.Add(answer.TakeLogprobs());
+    logprobs.MoveTo(output);
   }
   // Tokens whose text is held back are counted with the text that they become part of.
   void CountReasoning(const GenerationOutput& output) {
@@ -152,7 +156,6 @@ class Generation : Submission {
     GenerationOutput output;
     output.id = id;
     Write(std::move(text), /*last=*/true, &output);
-    output.logprobs = answer.TakeLogprobs();
     output.done = true;
     const bool called = reader != nullptr && reader->has_called();
     output.reason = called && reason == FinishReason::kStop ? FinishReason::kToolCalls : reason;
@@ -192,6 +195,7 @@ class Generation : Submission {
   bool confined = false;  // has been refused more cells
 
   AnswerText answer;
+  TextLogprobs logprobs;  // with a reader
   RepetitionGuard guard;
   Drafting drafting;
   Wanted wanted;
