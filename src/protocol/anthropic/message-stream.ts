@@ -18,7 +18,7 @@ export interface StreamEvent {
 type BlockType = 'text' | 'thinking' | 'tool_use';
 
 const EMPTY: Readonly<Record<Exclude<BlockType, 'tool_use'>, object>> = {
-  text: { type: 'text', text: '', citations: null },
+  text: { type: 'text', text: '' },
   thinking: { type: 'thinking', thinking: '', signature: '' },
 };
 

@@ -55,7 +55,7 @@ export function toMessage(answer: Collector, { id, showsThinking, maxTokens }: A
     content: [
       ...(reasoning === '' ? [] : [thinking]),
       // Clients read a text unless there is a call.
-      ...(text === '' && (toolCalls.length > 0 || maxTokens === 0) ? [] : [{ type: 'text', text, citations: null }]),
+      ...(text === '' && (toolCalls.length > 0 || maxTokens === 0) ? [] : [{ type: 'text', text }]),
       ...toolCalls.map(toToolUse),
     ],
     stop_reason: toStopReason(finish, start.provider, maxTokens),

@@ -44,7 +44,7 @@ function failWith(code: ErrorCode): void {
 
 test('a whole message with its request id', async () => {
   const { data, request_id } = await client.messages.create(BODY).withResponse();
-  assert.equal(data.content, [{ type: 'text', text: 'hello world', citations: null }]);
+  assert.equal(data.content, [{ type: 'text', text: 'hello world' }]);
   assert.equal([data.model, data.stop_reason, data.role], ['tiny', 'end_turn', 'assistant']);
   assert.equal([data.usage.input_tokens, data.usage.cache_read_input_tokens], [4, 3]);
   assert.is(`msg_${String(request_id)}`, data.id);
@@ -83,7 +83,7 @@ test('streamed thoughts and calls are assembled by the client', async () => {
     final.content.map((block) => ({ ...block })),
     [
       { type: 'thinking', thinking: 'Hm.', signature: 'svc' },
-      { type: 'text', text: 'Looking.', citations: null },
+      { type: 'text', text: 'Looking.' },
       { type: 'tool_use', id: 'a', name: 'look', input: { at: { x: 1 } } },
     ],
   );

@@ -89,7 +89,7 @@ test('a text', () => {
     type: 'message',
     role: 'assistant',
     model: 'tiny',
-    content: [{ type: 'text', text: 'hello', citations: null }],
+    content: [{ type: 'text', text: 'hello' }],
     stop_reason: 'end_turn',
     stop_sequence: null,
     stop_details: null,
@@ -143,11 +143,11 @@ test('streams have the content of whole answers', () => {
 test('the blocks of an answer with all there is', () => {
   assert.equal(whole([think('Hm'), text('Looking.'), ...CALLS, FINISH])['content'], [
     { type: 'thinking', thinking: 'Hm', signature: 'svc' },
-    { type: 'text', text: 'Looking.', citations: null },
+    { type: 'text', text: 'Looking.' },
     { type: 'tool_use', id: 'a', name: 'look', input: { at: 1 } },
     { type: 'tool_use', id: 'b', name: 'see', input: {} },
   ]);
-  assert.equal(whole([FINISH])['content'], [{ type: 'text', text: '', citations: null }]);
+  assert.equal(whole([FINISH])['content'], [{ type: 'text', text: '' }]);
   const cut = whole([call(0, '{"at', { id: 'a', name: 'look' }), { ...FINISH, reason: 'length' }]);
   assert.equal(cut['content'], [{ type: 'tool_use', id: 'a', name: 'look', input: {} }]);
   const hidden = whole([think('Hm'), text('yes'), FINISH], { ...OPTIONS, showsThinking: false });
