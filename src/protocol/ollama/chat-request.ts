@@ -20,8 +20,7 @@ export const OllamaChatSchema = v.object({
 /** Throws INVALID_REQUEST with `param`. */
 export function parseOllamaChat(body: unknown): OllamaCall {
   const fields = fieldsOf(body);
-  if (Array.isArray(fields['messages'])) fields['messages'] = fields['messages'].map(withoutNulls);
-  const call = parse(OllamaChatSchema, fields);
+  const call = parse(OllamaChatSchema, withoutNulls(fields));
   const common = toCommon(call);
   const messages = toMessages(call.messages);
   return {
@@ -40,7 +39,13 @@ export function parseOllamaChat(body: unknown): OllamaCall {
   };
 }
 
+/** Fields of the client's own in which null is a value. */
+const OPAQUE = new Set(['arguments', 'parameters', 'format']);
+
+/** Copy without the fields that are null, at any depth. */
 function withoutNulls(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== null));
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  const present = Object.entries(value).filter(([, each]) => each !== null);
+  return Object.fromEntries(present.map(([name, each]) => [name, OPAQUE.has(name) ? each : withoutNulls(each)]));
 }

@@ -7,7 +7,9 @@ import { LIMITS } from '../limits.ts';
 import { imageType, soundType } from '../media-type.ts';
 import { invalid } from '../validate.ts';
 
-const { id, name } = ToolCallSchema.entries;
+const { name } = ToolCallSchema.entries;
+/** Empty: none. */
+const id = v.exactOptional(v.pipe(v.string(), v.maxLength(LIMITS.toolCallIdLength)), '');
 
 /** Each as base64. */
 export const ImagesSchema = v.pipe(v.array(v.string()), v.maxLength(LIMITS.contentParts));
@@ -21,7 +23,7 @@ export const OllamaMessageSchema = v.object({
     v.pipe(
       v.array(
         v.object({
-          id: v.exactOptional(id),
+          id,
           function: v.object({ name, arguments: v.exactOptional(v.record(v.string(), v.unknown()), {}) }),
         }),
       ),
@@ -31,7 +33,7 @@ export const OllamaMessageSchema = v.object({
   ),
   /** `tool` messages only: the tool whose result this is, or the id of its call. */
   tool_name: v.exactOptional(v.pipe(v.string(), v.maxLength(LIMITS.toolNameLength))),
-  tool_call_id: v.exactOptional(id),
+  tool_call_id: id,
 });
 export type OllamaMessage = v.InferOutput<typeof OllamaMessageSchema>;
 
@@ -48,7 +50,7 @@ export function toMessages(messages: readonly OllamaMessage[]): Message[] {
       const answered = calls.answer(message);
       if (answered !== undefined) return [{ role, content, tool_call_id: answered }];
       // Clients cut the beginning off a long history, or keep its texts only, and the call is lost.
-      const call = calls.open(tool_name === undefined || tool_name === '' ? 'tool' : tool_name, undefined, {});
+      const call = calls.open(tool_name === undefined || tool_name === '' ? 'tool' : tool_name, '', {});
       calls.answer({ tool_call_id: call.id });
       return [
         { role: 'assistant', content: '', tool_calls: [call] },
@@ -79,7 +81,9 @@ export function contentOf(text: string, images: readonly string[], param: string
 /** Enough base64 for the first bytes, by which the type is found. */
 const HEAD_CHARACTERS = 32;
 
-function toPart(data: string, param: string): ContentPart {
+function toPart(base64: string, param: string): ContentPart {
+  // Encoders break lines, and Ollama's decoder skips the breaks.
+  const data = base64.replace(/[\r\n]/g, '');
   const head = Buffer.from(data.slice(0, HEAD_CHARACTERS), 'base64');
   const image = imageType(head);
   const part =
@@ -96,11 +100,11 @@ class NamedCalls {
   readonly #open = new OpenCalls();
   #count = 0;
 
-  /** Returns a new call, under its `known` id if it has one. */
-  open(tool: string, known: string | undefined, parameters: object): ToolCall {
+  /** Returns a new call. `known`: its id; empty: it gets one. */
+  open(tool: string, known: string, parameters: object): ToolCall {
     this.#count += 1;
     // Nine letters and digits: the form that every template accepts.
-    const id = known ?? `call${String(this.#count).padStart(5, '0')}`;
+    const id = known === '' ? `call${String(this.#count).padStart(5, '0')}` : known;
     const call = { id, name: tool, arguments: JSON.stringify(parameters) };
     this.#open.add(call);
     return call;
@@ -110,7 +114,7 @@ class NamedCalls {
    * Returns the id of the call that a message answers: by the id, else the first of that tool, else the first.
    * undefined: every call has its result.
    */
-  answer({ tool_name = '', tool_call_id = '' }: Pick<OllamaMessage, 'tool_name' | 'tool_call_id'>): string | undefined {
+  answer({ tool_name = '', tool_call_id }: Pick<OllamaMessage, 'tool_name' | 'tool_call_id'>): string | undefined {
     const found = this.#open.withId(tool_call_id) ?? this.#open.firstOf(tool_name) ?? this.#open.first;
     if (found !== undefined) this.#open.close(found);
     return found?.id;

@@ -64,4 +64,21 @@ test('a result whose call was cut off the history gets a call, and one with an u
   );
 });
 
+test('null means absent in calls and tools, except in arguments and schemas; an empty id is none', () => {
+  const asked = { index: 0, name: 'a', arguments: { at: null } };
+  const called = (more: object) => [{ role: 'assistant', tool_calls: [{ function: asked, ...more }] }];
+  const results = (more: object) => [{ role: 'tool', content: '1', ...more }];
+  const plain = messagesOf([...called({}), ...results({})]);
+  assert.is(plain[0]?.tool_calls?.[0]?.arguments, '{"at":null}');
+  for (const none of [null, ''])
+    assert.equal(messagesOf([...called({ id: none }), ...results({ tool_call_id: none })]), plain);
+  assert.is(messagesOf(called({ function: { name: 'a', arguments: null } }))[0]?.tool_calls?.[0]?.arguments, '{}');
+  const toolsOf = (tool: object) => parseOllamaChat({ model: 'm', messages: HELLO, tools: [tool] }).request?.tools;
+  const parameters = { type: 'object', default: null };
+  assert.equal(toolsOf({ type: null, function: { name: 'a', description: null, strict: null, parameters } }), [
+    { name: 'a', parameters },
+  ]);
+  assert.equal(toolsOf({ function: { name: 'a', parameters: null } }), [{ name: 'a', parameters: {} }]);
+});
+
 test.run();

@@ -161,6 +161,8 @@ test('pictures and sounds stand before the text of their message', () => {
     { type: 'image', media_type: 'image/png', data: PNG },
     { type: 'text', text: 'hi' },
   ]);
+  const broken = `${PNG.slice(0, 5)}\r\n${PNG.slice(5)}\n`;
+  assert.equal(generate({ images: [broken] }), generate({ images: [PNG] }));
   for (const data of ['aGVsbG8=', `${PNG}-`, ''])
     assert.is(
       paramOf(() => chat({ messages: [{ role: 'user', images: [PNG, data] }] })),
