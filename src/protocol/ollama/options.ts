@@ -51,12 +51,12 @@ export const IGNORED: Readonly<Record<string, string>> = {
   f16_kv: 'the config sets it for each model (`cache_type`)',
   use_mmap: 'svc chooses it for the machine',
   use_mlock: 'svc chooses it for the machine',
+  tfs_z: 'llama.cpp has removed this sampler; Ollama ignores it too',
+  penalize_newline: 'the penalties have no exception for line breaks; Ollama ignores it too',
 };
 
 /** Options that are refused unless they have the value that changes nothing, and why. */
 export const REFUSED: Readonly<Record<string, readonly [neutral: unknown, why: string]>> = {
-  tfs_z: [1, 'llama.cpp has removed this sampler'],
-  penalize_newline: [true, 'the penalties have no exception for line breaks'],
   logits_all: [false, 'use logprobs'],
   vocab_only: [false, 'such a model generates nothing'],
   embedding_only: [false, 'use /api/embed'],

@@ -62,8 +62,8 @@ test('options are sampling, stop strings and the limit', () => {
     stop: 'END',
     num_ctx: 4096,
     unknown: [],
-    tfs_z: 1,
-    penalize_newline: null,
+    tfs_z: 0.5,
+    penalize_newline: false,
   };
   const { request } = chat({ options });
   const { stop, num_predict, num_ctx, unknown, tfs_z, penalize_newline, ...sampling } = options;
@@ -81,8 +81,6 @@ test('options that cannot be honoured are refused by name', () => {
     ['seed', 1.5],
     ['num_predict', 10_000_000],
     ['stop', ['']],
-    ['tfs_z', 0.5],
-    ['penalize_newline', false],
     ['logits_all', true],
     ['vocab_only', true],
     ['embedding_only', true],
