@@ -238,6 +238,19 @@ test('a last text of the assistant is continued', () => {
   assert.is(toChat(request({ messages: [QUESTION, thinking] })).chat?.continue_last, true);
 });
 
+test('a last text of the assistant is a finished turn if a call is forced; thoughts before a call are continued', () => {
+  const last = (message: Partial<Message>, more: Partial<GenerateRequest>): boolean | undefined => {
+    const messages: Message[] = [QUESTION, { role: 'assistant', content: '', ...message }];
+    return toChat(request({ messages, tools: [WEATHER], ...more })).chat?.continue_last;
+  };
+  for (const tool_choice of ['required', { name: 'weather' }] as const) {
+    assert.is(last({ content: 'It rains.' }, { tool_choice }), undefined);
+    assert.is(last({ reasoning: 'A city' }, { tool_choice }), true);
+  }
+  for (const more of [{}, { tool_choice: 'auto' }, { tool_choice: 'none' }] as const)
+    assert.is(last({ content: 'It' }, more), true);
+});
+
 test('a last message of the assistant that is empty is left out: the answer begins anew', () => {
   for (const content of ['', [], [{ type: 'text', text: '' } as const]]) {
     const empty: Message = { role: 'assistant', content, reasoning: '' };

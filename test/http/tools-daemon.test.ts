@@ -93,6 +93,18 @@ test('streamed calls are the whole ones', async () => {
   assert.ok(pieces > 0);
 });
 
+test('a call is forced after a finished conversation', async () => {
+  const said = { role: 'assistant', content: 'It rained.' } as const;
+  const { choices } = await client.chat.completions.create({
+    ...ASK,
+    messages: [...messages, said],
+    tool_choice: 'required',
+    parallel_tool_calls: false,
+    ...seeded(5),
+  });
+  assert.is(choices[0]?.finish_reason, 'tool_calls');
+});
+
 test('a model may answer instead, and one without a form for calls refuses tools', async () => {
   const free = await client.chat.completions.create({ ...ASK, ...seeded(3), max_completion_tokens: 12 });
   assert.ok((free.choices[0]?.message.content ?? '').length > 0);

@@ -1,7 +1,7 @@
 /** Makes the part of an engine's request that says how a chat is rendered and its answer read. */
 import type { EngineRequest, NativeChat, NativeMedia, NativeMessage } from '../../engine/addon.ts';
 import { LIMITS } from '../../protocol/limits.ts';
-import type { ContentPart, GenerateRequest, Message } from '../../protocol/generate.ts';
+import { asksForCall, type ContentPart, type GenerateRequest, type Message } from '../../protocol/generate.ts';
 import { objectText } from '../../protocol/foreign-text.ts';
 import { given } from '../../protocol/given.ts';
 import { OpenCalls } from '../../protocol/history/open-calls.ts';
@@ -20,7 +20,9 @@ export function toChat(request: GenerateRequest): Pick<EngineRequest, 'messages'
   if (choice === 'required' && tools.length === 0) throw invalid('tool_choice', 'requires tools');
   const messages = toMessages(request.messages);
   const last = messages.at(-1);
-  const isContinued = last?.role === 'assistant' && last.tool_calls === undefined;
+  // A forced call can follow thoughts only: after a text, it is a new turn.
+  const isContinued =
+    last?.role === 'assistant' && last.tool_calls === undefined && (last.content === '' || !asksForCall(choice));
   const asked = toTools(tools, choice);
   const chat: NativeChat = given({
     ...(asked.length === 0 ? {} : { tools: asked, ...(choice === 'none' ? {} : anyValues()) }),
