@@ -39,6 +39,12 @@ export function clientFields(body: unknown): Record<string, unknown> {
   return model === undefined || model === '' || model === 'default' ? fields : { model, ...fields };
 }
 
+/** A client's `stop`, one text or a list, as a list without empty texts, which ask for nothing. Others are unchanged. */
+export function stopList(stop: unknown): unknown {
+  const list = typeof stop === 'string' ? [stop] : stop;
+  return Array.isArray(list) ? list.filter((each) => each !== '') : list;
+}
+
 /** Renames the field `ours`, or a field in it, to the caller's name `theirs` in an error. */
 export function renamed(error: unknown, ours: string, theirs: string): unknown {
   if (!(error instanceof SvcError) || error.param === undefined) return error;

@@ -100,7 +100,22 @@ test('prompts may be token ids, alone or in a list', async () => {
 
 test('a suffix makes a gap', async () => {
   await client.completions.create({ model: 'tiny', prompt: 'a', suffix: 'b' });
-  assert.equal(raws(), [{ text: '', infill: { prefix: 'a', suffix: 'b', extra: [] } }]);
+  await client.completions.create({ model: 'tiny', prompt: 'a', suffix: '' });
+  assert.equal(raws(), [{ text: '', infill: { prefix: 'a', suffix: 'b', extra: [] } }, { text: 'a' }]);
+});
+
+test('a limit of 0 tokens computes the prompt, and echo repeats it', async () => {
+  const warm = { model: 'tiny', prompt: 'ab', max_tokens: 0 };
+  for (const echo of [false, true]) {
+    const { choices, usage } = await client.completions.create({ ...warm, echo });
+    assert.equal([choices[0]?.text, choices[0]?.finish_reason], [echo ? 'ab' : '', 'length']);
+    assert.is(usage?.completion_tokens, 0);
+    let streamed = '';
+    for await (const chunk of await client.completions.create({ ...warm, echo, stream: true }))
+      streamed += chunk.choices[0]?.text ?? '';
+    assert.is(streamed, echo ? 'ab' : '');
+  }
+  assert.is(listener.backend.requests.at(-1)?.max_tokens, 1);
 });
 
 test('echo repeats the prompt, also one of token ids, also in a stream', async () => {
@@ -212,7 +227,7 @@ const REFUSED: readonly [body: object, param: string, message: RegExp][] = [
   [{ prompt: 'a', logprobs: 21 }, 'logprobs', /at most 20/],
   [{ prompt: 'a', logprobs: true }, 'logprobs', /must be number/],
   [{ prompt: [1], suffix: 'b' }, 'suffix', /requires prompts that are texts/],
-  [{ prompt: 'a', max_tokens: 0 }, 'max_tokens', /at least 1/],
+  [{ prompt: 'a', max_tokens: -2 }, 'max_tokens', /at least 0/],
   [{ prompt: 'a', messages: [{ role: 'user', content: 'a' }] }, 'messages', /chat\/completions/],
   [{ prompt: 'a', temperature: 'hot' }, 'temperature', /must be number/],
   [{ prompt: 'a', logit_bias: [['a', 2]] }, 'logit_bias', /must be an object/],

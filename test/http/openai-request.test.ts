@@ -123,7 +123,8 @@ test('max_completion_tokens is the newer name and wins', () => {
 });
 
 test('stop may be one string', () => {
-  assert.equal(parseChatCompletion({ messages: MESSAGES, stop: 'end' }).request.stop, ['end']);
+  const stopsOf = (stop: unknown) => parseChatCompletion({ messages: MESSAGES, stop }).request.stop;
+  assert.equal(['end', '', [''], ['a', '', 'b'], []].map(stopsOf), [['end'], [], [], ['a', 'b'], []]);
 });
 
 test('store controls whether the request may be stored on disk', () => {
@@ -353,7 +354,6 @@ const wrong: readonly [param: string, fields: object][] = [
   ['stream_options.include_usage', { stream_options: { include_usage: 1 } }],
   ['stop', { stop: 5 }],
   ['stop', { stop: Array.from({ length: 65 }, () => 'x') }],
-  ['stop[0]', { stop: [''] }],
   ['stop[1]', { stop: ['x', 5] }],
   ['stop[0]', { stop: [SECRET.repeat(100)] }],
   ['logit_bias', { logit_bias: [['word', 2]] }],

@@ -6,7 +6,7 @@ import * as v from 'valibot';
 import { GenerateRequestSchema, SamplingSchema, type GenerateRequest } from '../generate.ts';
 import { given } from '../given.ts';
 import { LIMITS } from '../limits.ts';
-import { invalid, parse } from '../validate.ts';
+import { invalid, parse, stopList } from '../validate.ts';
 
 const { stop, max_tokens } = GenerateRequestSchema.entries;
 const whole = v.pipe(v.number(), v.integer());
@@ -35,7 +35,7 @@ export const OptionsSchema = v.object({
   seed: v.exactOptional(v.pipe(whole, v.maxValue(0xffff_ffff))),
   /** 0 or less: until the model ends its turn or the context is full. */
   num_predict: v.exactOptional(v.pipe(whole, v.maxValue(LIMITS.maxTokens))),
-  stop: v.exactOptional(v.union([stop.wrapped, stop.wrapped.item])),
+  stop,
 });
 
 /** Options that change no answer here, and why. */
@@ -71,12 +71,13 @@ export function toSettings(options: unknown): Pick<GenerateRequest, 'sampling' |
     if (fields[name] !== undefined && fields[name] !== neutral)
       throw invalid(`options.${name}`, `is not supported: ${why}`);
   }
+  if (fields['stop'] !== undefined) fields['stop'] = stopList(fields['stop']);
   const {
     top_k,
     repeat_last_n,
     seed = -1,
     num_predict = -1,
-    stop: stops = [],
+    stop: stops,
     ...same
   } = parse(OptionsSchema, fields, 'options');
   return {
@@ -88,7 +89,7 @@ export function toSettings(options: unknown): Pick<GenerateRequest, 'sampling' |
         seed: seed < 0 ? undefined : seed,
       }),
     },
-    stop: typeof stops === 'string' ? [stops] : stops,
+    stop: stops,
     ...given({ max_tokens: num_predict < 1 ? undefined : parse(max_tokens, num_predict) }),
   };
 }

@@ -35,10 +35,11 @@ const DEFAULT_MAX_TOKENS = 16;
 /** Without the prompt, whose size is checked before its parts are. */
 export const CompletionSchema = v.object({
   ...SHARED_FIELDS,
-  max_tokens: GenerateRequestSchema.entries.max_tokens,
+  /** 0: only computes the prompt. */
+  max_tokens: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(LIMITS.maxTokens))),
   logprobs: GenerateRequestSchema.entries.logprobs,
   echo: v.exactOptional(v.boolean(), false),
-  suffix: v.exactOptional(v.string()),
+  suffix: v.exactOptional(v.string(), ''),
   best_of: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1))),
 });
 
@@ -67,7 +68,7 @@ export function parseCompletion(body: unknown): CompletionCall {
     }),
   };
   return {
-    requests: prompts.map((prompt) => ({ ...shared, raw: suffix === undefined ? prompt : gapOf(prompt, suffix) })),
+    requests: prompts.map((prompt) => ({ ...shared, raw: suffix === '' ? prompt : gapOf(prompt, suffix) })),
     choices: n,
     echo,
     isWarmUp: limit === 0,

@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { GenerateRequestSchema, LIMITS, LoraSchema, SamplingSchema, type GenerateRequest } from '../generate.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
-import { clientFields, invalid, parse } from '../validate.ts';
+import { clientFields, invalid, parse, stopList } from '../validate.ts';
 
 const { model } = GenerateRequestSchema.entries;
 const bias = v.pipe(v.number(), v.minValue(-100), v.maxValue(100));
@@ -77,7 +77,7 @@ export function readFields(body: unknown, unsupported: ReadonlyMap<string, Unsup
   for (const [name, [asksNothing, what]] of [...unsupported, ...LLAMA_SERVER]) {
     if (fields[name] !== undefined && !asksNothing(fields[name])) throw invalid(name, what);
   }
-  if (typeof fields['stop'] === 'string') fields['stop'] = [fields['stop']];
+  if (fields['stop'] !== undefined) fields['stop'] = stopList(fields['stop']);
   if (Array.isArray(fields['logit_bias'])) fields['logit_bias'] = biasesOf(fields['logit_bias']);
   return fields;
 }

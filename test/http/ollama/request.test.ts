@@ -70,9 +70,10 @@ test('options are sampling, stop strings and the limit', () => {
   assert.equal(request?.sampling, { ...sampling, top_k: 0, repeat_last_n: 65_536 });
   assert.equal([request?.stop, request?.max_tokens], [['END'], 9]);
   assert.is(request?.context_length, undefined);
-  const free = chat({ options: { seed: -1, num_predict: -1, stop: ['a', 'b'] } }).request;
+  const free = chat({ options: { seed: -1, num_predict: -1, stop: ['a', '', 'b'] } }).request;
   assert.equal([free?.sampling, free?.stop, free?.max_tokens], [{}, ['a', 'b'], undefined]);
   assert.is(chat({ options: { num_predict: -2 } }).request?.max_tokens, undefined);
+  assert.equal(chat({ options: { stop: '' } }).request?.stop, []);
 });
 
 test('options that cannot be honoured are refused by name', () => {
@@ -80,7 +81,7 @@ test('options that cannot be honoured are refused by name', () => {
     ['temperature', 'x'],
     ['seed', 1.5],
     ['num_predict', 10_000_000],
-    ['stop', ['']],
+    ['stop', [7]],
     ['logits_all', true],
     ['vocab_only', true],
     ['embedding_only', true],

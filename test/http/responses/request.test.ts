@@ -150,7 +150,7 @@ test('every field that has a meaning here', () => {
   const numbers = parseResponses({ input: 'x', seed: 2 ** 32 + 7, top_k: -1 }).request.sampling;
   assert.equal(numbers, { seed: 7, top_k: 0 });
   for (const model of ['default', ''])
-    assert.equal(parseResponses({ input: 'x', model }).request, { sampling: {}, stop: [] });
+    assert.equal(parseResponses({ input: 'x', model, stop: '' }).request, { sampling: {}, stop: [] });
 });
 
 const FUNCTION = { type: 'function', name: 'look', parameters: { type: 'object' }, strict: true };

@@ -18,7 +18,7 @@ import {
 } from '../../generate.ts';
 import { given } from '../../given.ts';
 import { KeepAliveSchema } from '../../keep-alive.ts';
-import { clientFields, invalid, parse, renamed } from '../../validate.ts';
+import { clientFields, invalid, parse, renamed, stopList } from '../../validate.ts';
 import { samplingOf, type Unsupported } from '../shared-fields.ts';
 import { itemsOf, type Placed } from './items.ts';
 import { ToolFieldsSchema, toolsOf, type RequestTools } from './tools.ts';
@@ -134,7 +134,7 @@ export function parseResponses(body: unknown): ResponsesCall {
   for (const [name, [asksNothing, what]] of UNSUPPORTED) {
     if (fields[name] !== undefined && !asksNothing(fields[name])) throw invalid(name, what);
   }
-  if (typeof fields['stop'] === 'string') fields['stop'] = [fields['stop']];
+  if (fields['stop'] !== undefined) fields['stop'] = stopList(fields['stop']);
   const call = parse(ResponsesSchema, fields);
   const sampling = samplingOf(fields);
   const tools = toolsOf(call);
