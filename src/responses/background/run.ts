@@ -93,6 +93,11 @@ export class BackgroundRun {
     return this.#transcript.response;
   }
 
+  /** The response so far, as it would be stored. */
+  get record(): StoredResponse {
+    return this.#transcript.record;
+  }
+
   /** Resolves when the response has ended, or the run was left. Never rejects. */
   get finished(): Promise<void> {
     return (this.#finished ??= this.#run());

@@ -86,6 +86,28 @@ test('a response is continued, read, listed and deleted', async () => {
   assert.equal([page.data[0]?.id, page.has_more], [items[2]?.id, true]);
 });
 
+test('the input items of a background response are listed while it runs', async () => {
+  const ended = makeGate();
+  listener.backend.script = async function* () {
+    yield START;
+    await ended.opened;
+    yield FINISH;
+  };
+  const { id } = await client.responses.create({ ...ASK, background: true });
+  try {
+    const { data } = await client.responses.inputItems.list(id);
+    assert.equal(
+      data.map((item) => (item as { content: { text: string }[] }).content[0]?.text),
+      ['Hi'],
+    );
+  } finally {
+    ended.open();
+  }
+  const seen: string[] = [];
+  for await (const { type } of await client.responses.retrieve(id, { stream: true })) seen.push(type);
+  assert.is(seen.at(-1), 'response.completed');
+});
+
 test('an item is referred to by its id', async () => {
   const { output } = await client.responses.create(ASK);
   const reference = { type: 'item_reference' as const, id: output[0]?.id ?? '' };

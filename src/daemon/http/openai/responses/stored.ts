@@ -34,7 +34,8 @@ export async function deleteResponse(exchange: Exchange): Promise<void> {
 
 export async function listInputItems(exchange: Exchange): Promise<void> {
   const query = parseItemsQuery(exchange.query);
-  const { input, has_items } = await storedOf(exchange);
+  const run = await runningOf(exchange);
+  const { input, has_items } = run?.record ?? (await storedOf(exchange));
   if (has_items === false) throw new SvcError('NOT_FOUND', 'the items of this response were too large to be stored');
   exchange.reply.json(200, toItemList(input, query));
 }
