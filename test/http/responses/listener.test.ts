@@ -223,6 +223,7 @@ test('methods that a path does not answer are refused with those that it does', 
   assert.equal(await allow('HEAD', `/v1/responses/${id}`), [200, undefined]);
   assert.equal(await allow('DELETE', `/v1/models/tiny`), [405, 'GET, HEAD']);
   assert.equal(await allow('GET', '/v1/responses/'), [405, 'POST']);
+  assert.equal(await allow('POST', '/v1/responses/compact'), [404, undefined]);
 });
 
 test('an error before the first event is a status, later an event at a broken end', async () => {
@@ -318,6 +319,7 @@ test('an invalid request is refused before any backend is called', async () => {
   for (const [body, param] of [
     [{ model: 'tiny' }, 'input'],
     [{ model: 'tiny', input: [] }, 'input'],
+    [{ model: 'tiny', input: [{ type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm' }] }] }, 'input'],
     [{ ...ASK, previous_response_id: 'resp_unknown' }, 'previous_response_id'],
     [{ ...ASK, model: 'file:/etc/passwd' }, 'model'],
     [[], null],

@@ -242,6 +242,7 @@ test('errors of backends name the fields of the caller', () => {
   assert.is(theirs('max_tokens'), 'max_output_tokens');
   assert.is(theirs('reasoning_effort'), 'reasoning.effort');
   assert.is(theirs('messages[1].content[2]'), 'input[4].content[2]');
+  assert.is(theirs('messages[1].tool_call_id'), 'input[4].call_id');
   assert.is(theirs('tools[1].parameters'), 'tools[2].tools[0].parameters');
   assert.is(theirs('model'), 'model');
 });

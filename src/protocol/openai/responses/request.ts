@@ -226,9 +226,10 @@ export function inTheirWords(error: unknown, { tools }: ResponsesCall, places: r
     if (other !== error) return other;
   }
   const { param = '' } = error as { readonly param?: unknown };
-  const [ours, list, index] = /^(messages|tools)\[(\d+)\]/.exec(String(param)) ?? [];
+  const [ours, list, index, end] = /^(messages|tools)\[(\d+)\](\.tool_call_id$)?/.exec(String(param)) ?? [];
   const place = (list === 'tools' ? tools.places : places)[Number(index)];
-  return ours === undefined || place === undefined ? error : renamed(error, ours, place);
+  if (ours === undefined || place === undefined) return error;
+  return renamed(error, ours, end === undefined ? place : `${place}.call_id`);
 }
 
 const never = (): boolean => false;

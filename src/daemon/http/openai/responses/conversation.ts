@@ -37,6 +37,7 @@ export async function conversationOf(
   checkCount(all, previousId === null ? 'input' : 'previous_response_id');
   if (all.length === 0) throw invalid('input', 'is required');
   const { messages, places } = toConversation(instructions, all);
+  if (messages.length === 0) throw invalid('input', 'must have a message, a call or a result');
   return { messages, places, items: all };
 }
 
