@@ -25,58 +25,57 @@ const result = (part: Item): Context => alone({ ...RESULT, output: [part] });
 const AT = 'messages[0].content';
 const CALLED = 'messages[0].tool_calls';
 
-const FOREIGN: readonly string[] = [
-  'file_search_call',
-  'computer_call',
-  'computer_call_output',
-  'web_search_call',
+const REFUSED: readonly string[] = [
   'tool_search_call',
   'tool_search_output',
   'additional_tools',
-  'compaction',
-  'image_generation_call',
-  'code_interpreter_call',
-  'local_shell_call',
-  'local_shell_call_output',
-  'shell_call',
-  'shell_call_output',
-  'apply_patch_call',
-  'apply_patch_call_output',
-  'mcp_list_tools',
-  'mcp_approval_request',
-  'mcp_approval_response',
-  'mcp_call',
-  'custom_tool_call_output',
-  'custom_tool_call',
   'compaction_trigger',
   'program',
   'program_output',
 ];
+const REFUSED_FIELDS: readonly string[] = ['execution', 'tools', 'fingerprint'];
 
-const FOREIGN_FIELDS: readonly string[] = [
+const IGNORED: readonly string[] = [
+  'file_search_call',
+  'computer_call',
+  'computer_call_output',
+  'web_search_call',
+  'compaction',
+  'image_generation_call',
+  'code_interpreter_call',
+  'mcp_list_tools',
+  'mcp_approval_request',
+  'mcp_approval_response',
+  'mcp_call',
+];
+const IGNORED_FIELDS: readonly string[] = [
   'queries',
   'results',
   'pending_safety_checks',
-  'action',
   'actions',
   'acknowledged_safety_checks',
-  'execution',
-  'tools',
   'result',
   'code',
   'container_id',
   'outputs',
-  'environment',
-  'max_output_length',
-  'operation',
   'server_label',
   'error',
   'approval_request_id',
   'approve',
   'reason',
-  'input',
-  'fingerprint',
 ];
+const OF_OPENAI = 'only OpenAI can read or run such items; the response lists their types in `ignored_items`';
+
+const SHELL = { type: 'shell_call', call_id: 'c1', action: { commands: ['ls'] } };
+const PATCH = { type: 'apply_patch_call', call_id: 'c1', operation: { type: 'delete_file', path: 'a' } };
+const CUSTOM = { type: 'custom_tool_call', call_id: 'c1', name: 'f', input: 'x' };
+const CALLS_OF_CLIENTS: readonly Item[] = [SHELL, { ...SHELL, type: 'local_shell_call' }, PATCH, CUSTOM];
+const RESULTS_OF_CLIENTS = ['shell', 'local_shell', 'apply_patch', 'custom_tool'].map((tool) => ({
+  type: `${tool}_call_output`,
+  call_id: 'c1',
+  output: 'x',
+}));
+const SHOWN = { type: 'shell_call_output', call_id: 'c1', output: [{}] };
 
 const KINDS_OF_ITEMS: readonly Field[] = [
   honoured(`${ITEM}.type = message`, AT, { ...USER, content: 'other' }),
@@ -87,7 +86,13 @@ const KINDS_OF_ITEMS: readonly Field[] = [
     sent: { input: [THOUGHT, CALL] },
   },
   honoured(`${ITEM}.type = item_reference`, AT, { type: 'item_reference', id: 'msg_STORED_in0' }),
-  ...FOREIGN.map((type) => refused(`${ITEM}.type = ${type}`, { type }, alone(USER))),
+  ...CALLS_OF_CLIENTS.map((call) => honoured(`${ITEM}.type = ${String(call['type'])}`, CALLED, call)),
+  ...RESULTS_OF_CLIENTS.map((each) => honoured(`${ITEM}.type = ${each.type}`, 'messages[0].tool_call_id', each)),
+  ...IGNORED.map((type) => ({
+    ...ignored(`${ITEM}.type = ${type}`, OF_OPENAI, null, alone(USER)),
+    sent: { input: [USER, { type }] },
+  })),
+  ...REFUSED.map((type) => refused(`${ITEM}.type = ${type}`, { type }, alone(USER))),
 ];
 
 const PARTS_OF_MESSAGES: readonly Field[] = [
@@ -125,9 +130,7 @@ const PARTS_OF_RESULTS: readonly Field[] = [
   ...['file_data', 'file_url', 'filename'].map((name) =>
     refused(`${OUTPUT}.${name}`, 'x', result({ type: 'input_file' }), `${OUTPUT}.type`),
   ),
-  ...['outcome', 'stderr', 'stdout'].map((name) =>
-    refused(`${OUTPUT}.${name}`, 'x', alone({ type: 'shell_call_output', output: [] }), `${ITEM}.type`),
-  ),
+  ...['outcome', 'stderr', 'stdout'].map((name) => honoured(`${OUTPUT}.${name}`, AT, 'x', alone(SHOWN))),
 ];
 
 export const INPUT: readonly Field[] = [
@@ -164,10 +167,20 @@ export const INPUT: readonly Field[] = [
   ignored(`${ITEM}.status`, 'the status of an item is not used', 'completed', alone(USER)),
   ignored(`${ITEM}.phase`, 'chat templates have no phases', 'commentary', alone({ ...USER, role: 'assistant' })),
   ignored(`${ITEM}.caller`, 'only the model calls tools here', { type: 'direct' }, alone(CALL)),
-  ...FOREIGN_FIELDS.map((name) => refused(`${ITEM}.${name}`, 'x', alone({ type: 'file_search_call' }), `${ITEM}.type`)),
+  honoured(`${ITEM}.action`, CALLED, { commands: ['pwd'] }, alone(SHELL)),
+  honoured(`${ITEM}.operation`, CALLED, { type: 'delete_file', path: 'b' }, alone(PATCH)),
+  honoured(`${ITEM}.input`, CALLED, 'y', alone(CUSTOM)),
+  ignored(`${ITEM}.environment`, 'models read the commands alone', { type: 'local' }, alone(SHELL)),
+  ignored(`${ITEM}.max_output_length`, 'a result is given to the model as it is', 10, alone(SHOWN)),
+  ...IGNORED_FIELDS.map((name) =>
+    ignored(`${ITEM}.${name}`, OF_OPENAI, 'x', { input: [USER, { type: 'file_search_call' }] }),
+  ),
+  ...REFUSED_FIELDS.map((name) => refused(`${ITEM}.${name}`, 'x', alone({ type: 'program' }), `${ITEM}.type`)),
 ];
 
 export const INPUT_PARTS: readonly string[] = [ITEM, PART, OUTPUT, `${ITEM}.summary[]`];
 export const INPUT_KINDS: readonly string[] = [`${ITEM}.type`, `${ITEM}.role`, `${PART}.type`, `${OUTPUT}.type`];
-/** Results of tools that svc does not have. */
-export const INPUT_OPAQUE: readonly string[] = [`${ITEM}.output`];
+/** What tools that svc does not have were asked, and what they returned. */
+export const INPUT_OPAQUE: readonly string[] = ['output', 'output[].outcome', 'action', 'operation'].map(
+  (name) => `${ITEM}.${name}`,
+);

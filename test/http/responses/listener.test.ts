@@ -50,6 +50,13 @@ test('a whole response', async () => {
   assert.equal([response.metadata, response.usage?.total_tokens, response.error], [{ a: 'b' }, 9, null]);
 });
 
+test('a response lists the types of the items that it was made without', async () => {
+  const searched = { id: 'ws_1', type: 'web_search_call', status: 'completed' } as const;
+  const answer = await post({ ...ASK, input: [searched, { role: 'user', content: 'Hi' }] });
+  assert.equal([answer.status, answer.json().ignored_items], [200, ['web_search_call']]);
+  assert.is((await post(ASK)).json().ignored_items, undefined);
+});
+
 test('a stream has the same, event by event, and ends without [DONE]', async () => {
   const { response } = checkEvents(await events({}));
   assert.is(response.output[0].content[0].text, 'hello world');
@@ -319,6 +326,7 @@ test('an invalid request is refused before any backend is called', async () => {
   for (const [body, param] of [
     [{ model: 'tiny' }, 'input'],
     [{ model: 'tiny', input: [] }, 'input'],
+    [{ model: 'tiny', input: [{ type: 'compaction', encrypted_content: 'x' }] }, 'input'],
     [{ model: 'tiny', input: [{ type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm' }] }] }, 'input'],
     [{ ...ASK, previous_response_id: 'resp_unknown' }, 'previous_response_id'],
     [{ ...ASK, model: 'file:/etc/passwd' }, 'model'],

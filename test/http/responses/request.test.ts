@@ -110,6 +110,42 @@ test('reasoning, text and calls of one turn are one message; results are message
   });
 });
 
+test('calls of OpenAI that clients answer are calls of functions; items of what it ran itself are ignored', () => {
+  const action = { commands: ['ls'] };
+  const operation = { type: 'delete_file', path: 'a' };
+  const output = [{ stdout: 'a', stderr: '', outcome: { type: 'exit', exit_code: 0 } }];
+  const input = [
+    { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'x' } },
+    { role: 'user', content: 'x' },
+    { type: 'custom_tool_call', id: 'ctc_1', call_id: 'a', namespace: 'mcp', name: 'run', input: 'ls' },
+    { type: 'custom_tool_call_output', call_id: 'a', output: [{ type: 'input_text', text: 'seen' }] },
+    { type: 'mcp_call', id: 'mcp_1', server_label: 's', name: 'n', arguments: '{}' },
+    { type: 'shell_call', call_id: 'b', action },
+    { type: 'local_shell_call', id: 'lsh_1', call_id: 'c', action, status: 'completed' },
+    { type: 'apply_patch_call', call_id: 'd', operation, status: 'completed' },
+    { type: 'shell_call_output', call_id: 'b', output },
+    { type: 'local_shell_call_output', id: 'c', output: 'b' },
+    { type: 'apply_patch_call_output', call_id: 'd', status: 'failed' },
+    { type: 'web_search_call', id: 'ws_2', status: 'completed' },
+  ];
+  const call = (id: string, name: string, args: object): object => ({ id, name, arguments: JSON.stringify(args) });
+  assert.equal(messagesOf(input), [
+    { role: 'user', content: 'x' },
+    { role: 'assistant', content: '', tool_calls: [call('a', 'mcp__run', { input: 'ls' })] },
+    { role: 'tool', content: 'seen', tool_call_id: 'a' },
+    {
+      role: 'assistant',
+      content: '',
+      tool_calls: [call('b', 'shell', action), call('c', 'local_shell', action), call('d', 'apply_patch', operation)],
+    },
+    { role: 'tool', content: JSON.stringify(output), tool_call_id: 'b' },
+    { role: 'tool', content: 'b', tool_call_id: 'c' },
+    { role: 'tool', content: 'failed', tool_call_id: 'd' },
+  ]);
+  assert.equal(parseResponses({ input }).ignoredItems, ['web_search_call', 'mcp_call']);
+  assert.equal(parseResponses({ input: 'x' }).ignoredItems, []);
+});
+
 test('every field that has a meaning here', () => {
   const call = parseResponses({
     model: 'tiny',
@@ -190,7 +226,16 @@ test('what cannot be honoured is refused by name', () => {
   const cases: readonly (readonly [object, string])[] = [
     [{ input: 7 }, 'input'],
     [{ input: [{}] }, 'input[0].type'],
-    [{ input: [{ type: 'web_search_call', id: 'a' }] }, 'input[0].type'],
+    [{ input: [{ type: 'compaction_trigger' }] }, 'input[0].type'],
+    [
+      {
+        input: [
+          { type: 'web_search_call', id: 'a' },
+          { type: 'shell_call', action: {} },
+        ],
+      },
+      'input[1].call_id',
+    ],
     [{ input: [{ type: 'function_call', name: 'a', arguments: '{}' }] }, 'input[0].call_id'],
     [{ input: [{ role: 'tool', content: 'a' }] }, 'input[0].role'],
     [{ input: [{ role: 'user' }] }, 'input[0].content'],

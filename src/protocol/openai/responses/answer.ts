@@ -81,6 +81,7 @@ export class Answer {
       settings: call.settings,
       store: this.#store,
       ignoredTools: call.tools.ignored,
+      ignoredItems: call.ignoredItems,
       output: this.#output,
       start: this.#start,
       route: this.#route,

@@ -6,6 +6,7 @@ import * as v from 'valibot';
 import { ToolCallSchema } from '../../generate.ts';
 import { LIMITS } from '../../limits.ts';
 import { invalid, parse } from '../../validate.ts';
+import { asFunction, isIgnored } from './foreign-items.ts';
 
 const { id: callId, name } = ToolCallSchema.entries;
 const id = v.nullish(v.pipe(v.string(), v.maxLength(LIMITS.itemIdLength)));
@@ -98,14 +99,14 @@ export interface FunctionCallItem {
 /** An item of the answer; an open one changes until it is done. */
 export type OutputItem = MessageItem | ReasoningItem | FunctionCallItem;
 
-/** Items of a request's `input`. A text is the message of a user. Throws INVALID_REQUEST with `param`. */
+/** Items of a request's `input` but ignored ones. A text is a user's message. Throws INVALID_REQUEST with `param`. */
 export function itemsOf(input: string | readonly object[]): Placed[] {
   if (typeof input === 'string') {
     return [{ item: { type: 'message', role: 'user', content: input }, place: 'input' }];
   }
-  return input.map((each, index) => {
+  return input.flatMap((each, index) => {
     const place = `input[${String(index)}]`;
-    return { item: parse(InputItemSchema, typed(each), place), place };
+    return isIgnored(each) ? [] : [{ item: parse(InputItemSchema, asFunction(typed(each)), place), place }];
   });
 }
 

@@ -20,6 +20,7 @@ import { given } from '../../given.ts';
 import { KeepAliveSchema } from '../../keep-alive.ts';
 import { clientFields, invalid, parse, renamed, stopList } from '../../validate.ts';
 import { samplingOf, type Unsupported } from '../shared-fields.ts';
+import { ignoredTypes } from './foreign-items.ts';
 import { itemsOf, type Placed } from './items.ts';
 import { ToolFieldsSchema, toolsOf, type RequestTools } from './tools.ts';
 
@@ -27,6 +28,8 @@ import { ToolFieldsSchema, toolsOf, type RequestTools } from './tools.ts';
 export interface ResponsesCall {
   readonly request: Omit<GenerateRequest, 'messages'>;
   readonly input: readonly Placed[];
+  /** Types of the items that `input` lacks (foreign-items.ts). */
+  readonly ignoredItems: readonly string[];
   readonly instructions: string | null;
   readonly previousId: string | null;
   readonly stream: boolean;
@@ -157,6 +160,7 @@ export function parseResponses(body: unknown): ResponsesCall {
       }),
     },
     input: itemsOf(call.input),
+    ignoredItems: ignoredTypes(call.input),
     instructions: call.instructions ?? null,
     previousId: call.previous_response_id ?? null,
     stream: call.stream,

@@ -22,6 +22,8 @@ export interface AnswerFacts {
   /** True if the response is, or will be, stored. */
   readonly store: boolean;
   readonly ignoredTools: readonly string[];
+  /** Types of the items of the input that were left out. */
+  readonly ignoredItems: readonly string[];
   readonly output: readonly OutputItem[];
   readonly start: StartEvent | null;
   readonly route: RouteEvent | null;
@@ -71,6 +73,7 @@ export function toResponse(facts: AnswerFacts): ResponseRecord {
     store: facts.store,
     usage: finish?.usage === null || finish === null ? null : toUsage(finish.usage, facts.output),
     ...(facts.ignoredTools.length === 0 ? {} : { ignored_tools: facts.ignoredTools }),
+    ...(facts.ignoredItems.length === 0 ? {} : { ignored_items: facts.ignoredItems }),
     ...given({ provider: start?.provider, route: route?.route, timings: finish?.timings }),
     ...(finish === null ? {} : { ...truncatedOf(finish), ...given({ repetition: finish.repetition }) }),
   };
