@@ -117,6 +117,8 @@ test('pictures and sounds stand where they are in the text, with no line break b
   );
   const byUrl = { type: 'image_url', url: 'https://example.com/a.png' } as const;
   assert.is(refused({ messages: [{ role: 'user', content: [text('a'), byUrl] }] }), 'messages[0].content[1]');
+  // The names of both APIs whose pictures may have a URL.
+  assert.throws(() => toChat(request({ messages: [{ role: 'user', content: [byUrl] }] })), /data URL.*source\.type/);
   const many = Array.from({ length: 65 }, () => image);
   assert.is(refused({ messages: [{ role: 'user', content: many }] }), 'messages');
 });

@@ -144,7 +144,10 @@ function toContent({ content }: Message, param: string): Pick<NativeMessage, 'co
       continue;
     }
     if (part.type === 'image_url')
-      throw invalid(`${param}.content[${String(index)}]`, 'must be a data URL: local models fetch nothing');
+      throw invalid(
+        `${param}.content[${String(index)}]`,
+        'must be in base64 (a data URL, or source.type "base64"): local models fetch nothing',
+      );
     media.push({ type: part.type, data: part.data, at: bytes, part: index });
     isAfterText = false;
   }
