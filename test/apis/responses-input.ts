@@ -162,7 +162,10 @@ export const INPUT: readonly Field[] = [
     sent: { input: [{ ...THOUGHT, summary: [{ type: 'summary_text', text: 'other' }] }, CALL] },
   },
   ignored(`${ITEM}.summary[].type`, 'there is one type', 'summary_text', { input: [USER, THOUGHT] }),
-  ignored(`${ITEM}.encrypted_content`, 'the reasoning is in its item', 'x', { input: [USER, THOUGHT] }),
+  {
+    ...honoured(`${ITEM}.encrypted_content`, 'messages[0].reasoning', null, { input: [THOUGHT, CALL] }),
+    sent: { input: [{ ...THOUGHT, summary: [], encrypted_content: 'svc:b3RoZXI=' }, CALL] },
+  },
   ignored(`${ITEM}.id`, 'models read no ids; the list of input items repeats it', 'msg_1', alone(USER)),
   ignored(`${ITEM}.status`, 'the status of an item is not used', 'completed', alone(USER)),
   ignored(`${ITEM}.phase`, 'chat templates have no phases', 'commentary', alone({ ...USER, role: 'assistant' })),

@@ -50,7 +50,7 @@ const OF_ANSWERS: readonly Field[] = [
   honoured('background', 'answer', true, { stream: true }),
   honoured('include', 'logprobs', ['message.output_text.logprobs']),
   honoured('include[] = message.output_text.logprobs', 'logprobs', 'message.output_text.logprobs'),
-  ignored('include[] = reasoning.encrypted_content', 'the reasoning is in its item', 'reasoning.encrypted_content'),
+  honoured('include[] = reasoning.encrypted_content', REPEATED, 'reasoning.encrypted_content'),
   ignored(
     'include[] = message.input_image.image_url',
     'items of the input have it anyway',

@@ -59,6 +59,23 @@ function readBack(events: readonly GenerateEvent[], reason: FinishReason, fields
   return [...read, ...reader.end()];
 }
 
+test('reasoning that a client keeps as encrypted content alone is read back', () => {
+  const include = ['reasoning.encrypted_content'];
+  for (const reasoning of [{}, { summary: 'auto' }]) {
+    const call = parseResponses({ input: 'x', include, reasoning });
+    const answer = new Answer({ id: `resp_${'1'.repeat(32)}`, call, store: false });
+    for (const event of [START, { type: 'reasoning', text: 'Hm,\n' }, { type: 'reasoning', text: 'ä?' }, FINISH])
+      answer.take(event as GenerateEvent);
+    const [item] = answer.response.output as readonly { readonly encrypted_content?: string }[];
+    const kept = { type: 'reasoning', summary: [], encrypted_content: item?.encrypted_content };
+    const said = { role: 'assistant', content: 'Yes.' };
+    const read = (first: object): unknown =>
+      toConversation(null, parseResponses({ input: [first, said] }).input as Placed<ContentItem>[]).messages;
+    assert.equal(read(kept), [{ ...said, reasoning: 'Hm,\nä?' }]);
+    assert.equal(read({ ...kept, encrypted_content: 'gAAAAABo' }), [said]);
+  }
+});
+
 test('the events of an answer are read as the same answer', () => {
   const token = { token: 'hi', bytes: [104, 105], logprob: -1 };
   const events: GenerateEvent[] = [

@@ -16,9 +16,17 @@ import type {
 } from '../../generate.ts';
 import { parsedJson } from '../../foreign-text.ts';
 import { openAiMessage, toOpenAiError } from '../chat-response.ts';
-import { itemIdOf, type FunctionCallItem, type ItemStatus, type OutputItem, type TokenLogprobRecord } from './items.ts';
+import {
+  itemIdOf,
+  type FunctionCallItem,
+  type ItemStatus,
+  type OutputItem,
+  type ReasoningItem,
+  type TokenLogprobRecord,
+} from './items.ts';
 import { codeOf, toResponse, type AnswerFacts, type ResponseRecord, type ResponseStatus } from './response.ts';
 import type { ResponsesCall } from './request.ts';
+import { toEncrypted } from './carried-reasoning.ts';
 import { doneEvents, reasoningDelta, textDelta, type PartEvent } from './parts.ts';
 
 /** An event as it is sent. */
@@ -240,6 +248,8 @@ export class Answer {
     const item = this.#output[index] as OutputItem;
     this.#open.delete(index);
     item.status = status;
+    if (item.type === 'reasoning' && this.#options.call.wantsEncrypted)
+      item.encrypted_content = toEncrypted(textOf(item));
     return [
       ...doneEvents(item, index),
       { type: 'response.output_item.done', output_index: index, item: structuredClone(item) },
@@ -273,6 +283,10 @@ export class Answer {
 /** False for a call whose arguments may continue. */
 function isComplete(item: OutputItem): boolean {
   return item.type !== 'function_call' || parsedJson(item.arguments) !== undefined;
+}
+
+function textOf({ content, summary }: ReasoningItem): string {
+  return (content ?? summary).map(({ text }) => text).join('');
 }
 
 function toRecord({ top, ...token }: TokenLogprobs): TokenLogprobRecord {

@@ -7,6 +7,7 @@ import { LIMITS } from '../../limits.ts';
 import { invalid } from '../../validate.ts';
 import { joined, toAudio, toImage } from '../messages.ts';
 import type { ContentItem, Placed } from './items.ts';
+import { fromEncrypted } from './carried-reasoning.ts';
 import { flatName } from './tools.ts';
 
 export interface Conversation {
@@ -45,7 +46,8 @@ class Builder implements Conversation {
       case 'reasoning': {
         const content = item.content ?? [];
         const parts = content.length > 0 ? content : (item.summary ?? []);
-        this.#reasoning += parts.map(({ text }) => text).join('\n\n');
+        const readable = parts.map(({ text }) => text).join('\n\n');
+        this.#reasoning += readable === '' ? fromEncrypted(item.encrypted_content ?? '') : readable;
       }
     }
   }

@@ -38,6 +38,7 @@ export const InputItemSchema = v.variant('type', [
     summary: v.nullish(texts),
     /** Output items lack it if they have a summary. */
     content: v.nullish(texts),
+    encrypted_content: v.nullish(v.string()),
   }),
   v.looseObject({ type: v.literal('item_reference'), id: v.pipe(v.string(), v.maxLength(LIMITS.itemIdLength)) }),
 ]);
@@ -84,6 +85,8 @@ export interface ReasoningItem {
   readonly summary: { readonly type: 'summary_text'; text: string }[];
   /** Absent if the client requested a summary. */
   readonly content?: { readonly type: 'reasoning_text'; text: string }[];
+  /** Absent if the client did not ask for it, and until the item is done. */
+  encrypted_content?: string;
 }
 
 export interface FunctionCallItem {

@@ -3,8 +3,8 @@
  *
  * Unknown fields are ignored, and so are those that change nothing here: `text.verbosity`, `service_tier`,
  * `max_tool_calls` (of tools that OpenAI runs), `prompt_cache_key` and the other `prompt_cache_*` (the prefix cache
- * needs none), `stream_options` (no obfuscation is sent), and what `include` asks of tools that svc does not have or of
- * encrypted reasoning (the reasoning is in its item). Fields that would change the answer but are not supported are
+ * needs none), `stream_options` (no obfuscation is sent), and what `include` asks of tools that svc does not have. Fields
+ * that would change the answer but are not supported are
  * refused by name. null means absent. Our extensions are those of chat completions.
  */
 import * as v from 'valibot';
@@ -37,6 +37,8 @@ export interface ResponsesCall {
   readonly background: boolean;
   /** undefined: as the daemon is configured. */
   readonly store: boolean | undefined;
+  /** True: reasoning items have `encrypted_content`. */
+  readonly wantsEncrypted: boolean;
   /** True: reasoning is sent as a summary, not as text. */
   readonly wantsSummary: boolean;
   readonly tools: RequestTools;
@@ -166,6 +168,7 @@ export function parseResponses(body: unknown): ResponsesCall {
     stream: call.stream,
     background: call.background,
     store: call.store,
+    wantsEncrypted: call.include.includes('reasoning.encrypted_content'),
     wantsSummary: (call.reasoning.summary ?? null) !== null,
     tools,
     settings: settingsOf(call, sampling),
