@@ -82,6 +82,7 @@ export const FormatSchema = v.variant('type', [
     type: v.literal('json_schema'),
     schema: jsonObject,
     name: v.exactOptional(v.pipe(v.string(), v.maxLength(LIMITS.toolNameLength))),
+    /** false: keywords that cannot be enforced are left out instead of refused. */
     strict: v.exactOptional(v.boolean()),
   }),
   /** GBNF. */

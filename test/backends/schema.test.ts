@@ -148,7 +148,6 @@ test('a keyword that a grammar cannot enforce is reported with its place', async
     [{ type: 'object', maxProperties: 2 }, 'schema.maxProperties'],
     [{ if: {}, then: {} }, 'schema.if'],
     [{ type: 'array', contains: {} }, 'schema.contains'],
-    [{ type: 'string', format: 'iri' }, 'schema.format'],
     [{ type: 'string', nullable: true }, 'schema.nullable'],
     [{ type: 'string', pattern: '^a*$', minLength: 1 }, 'schema.minLength'],
     [{ type: 'string', pattern: '^a+$', maxLength: 9 }, 'schema.maxLength'],
@@ -189,6 +188,32 @@ test('a keyword that a grammar cannot enforce is reported with its place', async
     [inObject('string' as never), 'schema.properties.a'],
   ];
   for (const [schema, param] of cases) assert.is((await refusal(schema)).param, param, JSON.stringify(schema));
+});
+
+test('a lenient compiler leaves out what it cannot enforce', () => {
+  const lenient = (schema: object): string => schemaGrammar(schema, 'schema', true);
+  const text = { type: 'string', minLength: 2, maxLength: 9 };
+  const list = { type: 'array', items: { enum: ['a', 'b'] } };
+  const cases: readonly [schema: object, as: object][] = [
+    [{ ...text, pattern: '^(?!0)[0-9]+$', nullable: true, errorMessage: 'x' }, text],
+    [{ ...text, pattern: '^a+$' }, text],
+    [{ ...list, uniqueItems: true, contains: { const: 'a' } }, list],
+    [
+      { type: 'number', multipleOf: 0.01, minimum: 0 },
+      { type: 'number', minimum: 0 },
+    ],
+    [{ not: {}, type: 'integer' }, { type: 'integer' }],
+    [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, { anyOf: [{ type: 'integer' }, { type: 'number' }] }],
+    [{ type: 'object', minProperties: 2 }, { type: 'object' }],
+    [{ ...inObject(text), maxProperties: 0 }, inObject(text)],
+  ];
+  for (const [schema, as] of cases) assert.is(lenient(inObject(schema)), lenient(inObject(as)), JSON.stringify(schema));
+  assert.throws(() => lenient({ type: 'colour' }), /schema.type must name JSON types/);
+});
+
+test('a format that is not known is an annotation', () => {
+  for (const format of ['iri', 'entity_id', 'binary', 7])
+    assert.is(schemaGrammar({ type: 'string', format }, 'schema'), schemaGrammar({ type: 'string' }, 'schema'));
 });
 
 test('a pattern with look-around, back-references or word boundaries is rejected', async () => {

@@ -76,5 +76,6 @@ function effortOf(think: Common['think']): GenerateRequest['reasoning_effort'] {
 
 function formatOf(format: Common['format']): GenerateRequest['format'] {
   if (format === undefined || format === '') return undefined;
-  return format === 'json' ? { type: 'json_object' } : { type: 'json_schema', schema: format };
+  // As in Ollama, which enforces what llama.cpp can.
+  return format === 'json' ? { type: 'json_object' } : { type: 'json_schema', schema: format, strict: false };
 }

@@ -105,7 +105,7 @@ test('think, format, log probabilities and keep_alive', () => {
   ]);
   const formatOf = (format: unknown) => chat({ format }).request?.format;
   assert.equal(formatOf('json'), { type: 'json_object' });
-  assert.equal(formatOf({ type: 'object' }), { type: 'json_schema', schema: { type: 'object' } });
+  assert.equal(formatOf({ type: 'object' }), { type: 'json_schema', schema: { type: 'object' }, strict: false });
   assert.is(formatOf(''), undefined);
   assert.is(chat({ logprobs: true }).request?.logprobs, 0);
   assert.is(chat({ logprobs: true, top_logprobs: 3 }).request?.logprobs, 3);

@@ -5,9 +5,10 @@
  */
 import type { NativeArgument, NativeChat, NativeTool } from '../../../engine/addon.ts';
 import { orElse } from '../../../protocol/foreign-text.ts';
+import { bounded } from './bounded.ts';
 import { isAnnotation, typeOf, typesOf, type Json, type JsonObject } from './keywords.ts';
 import { BARE, JSON_NOTATION, TAGGED } from './notation.ts';
-import { bounded, SchemaCompiler, type Property } from './schema-grammar.ts';
+import { SchemaCompiler, type Property } from './schema-grammar.ts';
 import { Work, type ToolsBudget } from './work.ts';
 
 export type ArgumentGrammars = Pick<NativeTool, 'grammar' | 'tagged_grammar' | 'arguments'>;
@@ -45,13 +46,14 @@ function compiled(
   tools: ToolsBudget,
 ): ArgumentGrammars {
   const schema = { type: 'object', ...parameters } as JsonObject;
-  const compiler = new SchemaCompiler(schema, param, new Work(param, tools), `${prefix}-`);
+  const compiler = new SchemaCompiler(schema, param, new Work(param, tools), { prefix: `${prefix}-` });
   const root = compiler.value(schema, param);
   const list = orElse(() => apart(compiler, schema, param), undefined);
   return {
     grammar: compiler.rules.grammar(root),
     tagged_grammar: orElse(() => {
-      const tagged = new SchemaCompiler(schema, param, new Work(param, tools), `${prefix}-tagged-`, TAGGED);
+      const options = { prefix: `${prefix}-tagged-`, notation: TAGGED };
+      const tagged = new SchemaCompiler(schema, param, new Work(param, tools), options);
       return tagged.rules.grammar(tagged.value(schema, param));
     }, ''),
     ...(list === undefined ? {} : { arguments: list }),

@@ -1,6 +1,4 @@
 /** `format`: GBNF for the text between the quotes. Narrower than the standards, so that every text is valid. */
-import type { Json } from './keywords.ts';
-
 const MONTHS = '("0" [13578] | "1" [02])';
 const DATE =
   `[0-9]{4} "-" (${MONTHS} "-" ("0" [1-9] | [12] [0-9] | "3" [01]) | ` +
@@ -27,6 +25,3 @@ export const FORMATS: Readonly<Record<string, string>> = {
   email: `[a-zA-Z0-9] [a-zA-Z0-9_+-]{0,30} ("." [a-zA-Z0-9_+-]{1,20}){0,3} "@" ${HOST}`,
   uri: `"http" "s"? "://" ${HOST} (":" [1-9] [0-9]{1,3})? ("/" [a-zA-Z0-9._~-]{0,60}){0,12} ("?" [a-zA-Z0-9._~=&-]{1,80})? ("#" [a-zA-Z0-9._~-]{1,40})?`,
 };
-
-/** Formats that every string satisfies: they only describe its use. */
-export const ANY_TEXT: ReadonlySet<Json | undefined> = new Set(['binary', 'password', 'path']);

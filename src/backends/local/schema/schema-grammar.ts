@@ -2,7 +2,7 @@
  * Compiles a JSON Schema to a grammar whose every text is valid against the schema.
  *
  * The grammar may be narrower than the schema, never wider: a keyword that cannot be enforced is an error that names
- * its place. The grammar is narrower in these points: fixed formatting (`{"a": 1, "b": [true]}`, properties in
+ * its place, or is left out if the client asks for that. The grammar is narrower in these points: fixed formatting (`{"a": 1, "b": [true]}`, properties in
  * schema order), no \u escapes, integers of at most 15 digits, at most 32 levels in a value without a schema, and no
  * additional properties unless `additionalProperties` is a schema. With fixed formatting most tokens are forced, and
  * forced tokens need not be computed. Strings, keys and commas are written in a notation (notation.ts), which is JSON's
@@ -11,10 +11,11 @@
  * Everything that may repeat is its own rule, and equal rules are shared, so that equal positions in the grammar are
  * equal states of the automaton that follows it.
  */
+import { orElse } from '../../../protocol/foreign-text.ts';
 import { invalid } from '../../../protocol/validate.ts';
 import { LIMITS } from '../../../protocol/limits.ts';
+import { bounded } from './bounded.ts';
 import { ANY, literal, repeated } from './characters.ts';
-import { ANY_TEXT } from './formats.ts';
 import {
   isAnnotation,
   isKnown,
@@ -44,25 +45,15 @@ export function jsonGrammar(): string {
   return compiler.grammar(compiler.object({}, ''));
 }
 
-/** `param`: name of the schema in errors. Throws INVALID_REQUEST with the place in the schema. */
-export function schemaGrammar(schema: unknown, param: string): string {
+/**
+ * `param`: name of the schema in errors. `isLenient`: what cannot be enforced is left out. Throws INVALID_REQUEST with
+ * the place in the schema.
+ */
+export function schemaGrammar(schema: unknown, param: string, isLenient = false): string {
   return bounded(schema, param, () => {
-    const compiler = new SchemaCompiler(schema as Json, param, new Work(param));
+    const compiler = new SchemaCompiler(schema as Json, param, new Work(param), { isLenient });
     return compiler.grammar(compiler.value(schema as Json, param));
   });
-}
-
-/** Returns what `compile` returns. Throws INVALID_REQUEST if the schema is too large, or too deep for the stack. */
-export function bounded<Result>(schema: unknown, param: string, compile: () => Result): Result {
-  try {
-    if (JSON.stringify(schema).length > LIMITS.schemaBytes)
-      throw invalid(param, `must be at most ${String(LIMITS.schemaBytes)} bytes of JSON`);
-    return compile();
-  } catch (error) {
-    // V8 has no other mark of a full stack.
-    const isStackFull = error instanceof RangeError && error.message === 'Maximum call stack size exceeded';
-    throw isStackFull ? invalid(param, 'nests too deep to be compiled') : error;
-  }
 }
 
 type AnyValue = Readonly<Record<'root' | 'rules', string>>;
@@ -76,11 +67,20 @@ export interface Property {
   readonly isRequired: boolean;
 }
 
+interface CompilerOptions {
+  /** Beginning of the names of all rules. */
+  readonly prefix?: string;
+  readonly notation?: Notation;
+  /** Keywords that cannot be enforced are left out instead of refused. */
+  readonly isLenient?: boolean;
+}
+
 /** Rules for the values of one schema. */
 export class SchemaCompiler {
   readonly #references: References;
   readonly #work: Work;
   readonly #notation: Notation;
+  readonly #isLenient: boolean;
   readonly rules: Rules;
   /** Rule name of each `$ref` with the keywords beside it, reserved before the rule is written: it may be recursive. */
   readonly #ruleOf = new Map<string, string>();
@@ -88,11 +88,13 @@ export class SchemaCompiler {
   #anyRule: string | null = null;
   #depth = 0;
 
-  /** `param`: name of the schema in errors. `prefix`: beginning of the names of all rules. */
-  constructor(root: Json, param: string, work: Work, prefix = '', notation: Notation = JSON_NOTATION) {
+  /** `param`: name of the schema in errors. */
+  constructor(root: Json, param: string, work: Work, options: CompilerOptions = {}) {
+    const { prefix = '', notation = JSON_NOTATION, isLenient = false } = options;
     this.#references = new References(root, work);
     this.#work = work;
     this.#notation = notation;
+    this.#isLenient = isLenient;
     this.rules = new Rules(param, prefix, work);
   }
 
@@ -118,9 +120,15 @@ export class SchemaCompiler {
     }
   }
 
-  #schema(schema: JsonObject, path: string): string {
-    const unknown = Object.keys(schema).find((keyword) => !isKnown(keyword));
-    if (unknown !== undefined) throw invalid(`${path}.${unknown.slice(0, 64)}`, 'cannot be enforced');
+  /** For a keyword that cannot be enforced: throws, unless it may be left out. */
+  #leaveOut(path: string, why = 'cannot be enforced'): void {
+    if (!this.#isLenient) throw invalid(path, why);
+  }
+
+  #schema(given: JsonObject, path: string): string {
+    const unknown = Object.keys(given).filter((keyword) => !isKnown(keyword));
+    for (const keyword of unknown) this.#leaveOut(`${path}.${keyword.slice(0, 64)}`);
+    const schema = Object.fromEntries(Object.entries(given).filter(([keyword]) => isKnown(keyword)));
 
     if (schema['$ref'] !== undefined) return this.#reference(schema, path);
     const alternatives = this.#alternatives(schema, path);
@@ -167,7 +175,7 @@ export class SchemaCompiler {
   static anyValue(notation: Notation): AnyValue {
     const known = anyValues.get(notation);
     if (known !== undefined) return known;
-    const compiler = new SchemaCompiler(true, '', new Work(''), notation.anyPrefix, notation);
+    const compiler = new SchemaCompiler(true, '', new Work(''), { prefix: notation.anyPrefix, notation });
     const expressions = (types: readonly TypeName[]): string[] => types.map((type) => compiler.#typed(type, {}, ''));
     const flat = compiler.rules.choice(expressions(['string', 'number', 'boolean', 'null']));
     compiler.#anyRule = flat;
@@ -219,8 +227,7 @@ export class SchemaCompiler {
       const found = this.#references.resolve(schema, path);
       if (found === false) return [];
       const leaf = isObject(found) ? found : {};
-      const leaves = this.#alternatives(leaf, path)?.flatMap(([part, place]) => this.leaves(part, place));
-      return leaves ?? [[leaf, path]];
+      return this.#alternatives(leaf, path)?.flatMap(([part, place]) => this.leaves(part, place)) ?? [[leaf, path]];
     });
   }
 
@@ -236,7 +243,7 @@ export class SchemaCompiler {
       for (const other of parts.slice(0, index)) {
         const [a, b] = [resolve(part), resolve(other)];
         if (a === null || b === null || !areDisjoint(a, b, resolve))
-          throw invalid(
+          this.#leaveOut(
             place,
             'cannot be enforced: a value may match two of the schemas (use anyOf, or distinguish them by a const)',
           );
@@ -375,9 +382,9 @@ export class SchemaCompiler {
     const least = named.filter(({ isRequired }) => isRequired).length;
     const min = this.#count(schema, 'minProperties', path) ?? 0;
     const max = this.#count(schema, 'maxProperties', path) ?? Infinity;
-    if (min > least) throw invalid(`${path}.minProperties`, 'cannot be enforced: require the properties by name');
+    if (min > least) this.#leaveOut(`${path}.minProperties`, 'cannot be enforced: require the properties by name');
     if (max < (hasOthers ? Infinity : named.length))
-      throw invalid(`${path}.maxProperties`, 'cannot be enforced: name fewer properties');
+      this.#leaveOut(`${path}.maxProperties`, 'cannot be enforced: name fewer properties');
   }
 
   /** Built from the last member to the first, in two variants: `fresh` if it is the first written, else `following`. */
@@ -411,7 +418,7 @@ export class SchemaCompiler {
     const min = this.#count(schema, 'minItems', path) ?? 0;
     const max = this.#count(schema, 'maxItems', path) ?? Infinity;
     if (min > max) throw invalid(`${path}.minItems`, 'is greater than maxItems');
-    if (schema['uniqueItems'] === true && max > 1) throw invalid(`${path}.uniqueItems`, 'cannot be enforced');
+    if (schema['uniqueItems'] === true && max > 1) this.#leaveOut(`${path}.uniqueItems`);
 
     const items = (prefix as readonly Json[])
       .slice(0, max === Infinity ? undefined : max)
@@ -433,23 +440,21 @@ export class SchemaCompiler {
 
   string(schema: JsonObject, path: string, notation = this.#notation): string {
     const { quote, anyString } = notation;
-    const { pattern } = schema;
     const min = this.#count(schema, 'minLength', path) ?? 0;
     const max = this.#count(schema, 'maxLength', path) ?? Infinity;
     if (min > max) throw invalid(`${path}.minLength`, 'is greater than maxLength');
-    if (pattern === undefined && (schema['format'] === undefined || ANY_TEXT.has(schema['format']))) {
-      if (anyString !== null && min === 0 && max === Infinity) return this.rules.nameOf(`${quote} ${anyString}`);
-      return this.rules.nameOf(
-        `${quote} ${repeated(this.rules.nameOf(notation.character(ANY) ?? '""'), min, max)} ${quote}`,
-      );
-    }
-    if (typeof pattern === 'string') this.#work.spend(pattern.length);
-    return this.rules.nameOf(`${quote} (${textOf(schema, min, max, notation, path)}) ${quote}`);
+    if (typeof schema['pattern'] === 'string') this.#work.spend(schema['pattern'].length);
+    const written = (): string | null => textOf(schema, min, max, notation, path);
+    const text = this.#isLenient ? orElse(written, null) : written();
+    if (text !== null) return this.rules.nameOf(`${quote} (${text}) ${quote}`);
+    if (anyString !== null && min === 0 && max === Infinity) return this.rules.nameOf(`${quote} ${anyString}`);
+    const character = this.rules.nameOf(notation.character(ANY) ?? '""');
+    return this.rules.nameOf(`${quote} ${repeated(character, min, max)} ${quote}`);
   }
 
   #number(type: 'number' | 'integer', schema: JsonObject, path: string): string {
     if (schema['multipleOf'] !== undefined && !(type === 'integer' && schema['multipleOf'] === 1))
-      throw invalid(`${path}.multipleOf`, 'cannot be enforced');
+      this.#leaveOut(`${path}.multipleOf`);
     const bound = (name: string): number | undefined => {
       const value = schema[name];
       if (value === undefined) return undefined;

@@ -1,4 +1,7 @@
-/** Strings with a `pattern` or `format`. Beside a pattern, `format` is an annotation, as JSON Schema has it. */
+/**
+ * Strings with a `pattern` or `format`. Beside a pattern, `format` is an annotation, as JSON Schema has it, and so is
+ * one that is not known here.
+ */
 import { LIMITS } from '../../../protocol/limits.ts';
 import { invalid } from '../../../protocol/validate.ts';
 import { FORMATS } from './formats.ts';
@@ -8,13 +11,14 @@ import { patternToGbnf } from './pattern.ts';
 import { lengthsOf } from './text-lengths.ts';
 
 /**
- * GBNF for the text between the quotes, of `min` to `max` characters. Throws INVALID_REQUEST, also if some text of the
- * pattern or format has another length. `path`: path of the schema.
+ * GBNF for the text between the quotes, of `min` to `max` characters; null: any. Throws INVALID_REQUEST, also if some
+ * text of the pattern or format has another length. `path`: path of the schema.
  */
-export function textOf(schema: JsonObject, min: number, max: number, notation: Notation, path: string): string {
+export function textOf(schema: JsonObject, min: number, max: number, notation: Notation, path: string): string | null {
   const { pattern, format } = schema;
-  const written = (how: Notation): string =>
-    pattern === undefined ? ofFormat(format, path) : ofPattern(pattern, path, how);
+  const known = typeof format === 'string' && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
+  if (pattern === undefined && known === undefined) return null;
+  const written = (how: Notation): string => (pattern === undefined ? (known ?? '') : ofPattern(pattern, path, how));
   const text = written(notation);
   if (min === 0 && max === Infinity) return text;
   const [fewest, most] = lengthsOf(written(UNQUOTED));
@@ -30,11 +34,4 @@ function ofPattern(pattern: Json, path: string, notation: Notation): string {
   if (pattern.length > LIMITS.schemaPatternLength)
     throw invalid(place, `must have a length of at most ${String(LIMITS.schemaPatternLength)}`);
   return patternToGbnf(pattern, place, notation);
-}
-
-function ofFormat(format: Json | undefined, path: string): string {
-  const known = typeof format === 'string' && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
-  if (known === undefined)
-    throw invalid(`${path}.format`, `cannot be enforced: it must be one of ${Object.keys(FORMATS).join(', ')}`);
-  return known;
 }
