@@ -16,6 +16,6 @@ export interface UsageRecord {
   /** Number of `input_tokens` that a prefix cache held. */
   readonly cached_tokens: number;
   readonly output_tokens: number;
-  /** Number of answers without reported usage: the token counts do not include them. */
+  /** Number of complete answers without reported usage: svc has estimated their tokens. */
   readonly untold: number;
 }

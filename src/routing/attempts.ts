@@ -47,8 +47,8 @@ export interface Trial<Event extends AnswerEvent> {
   readonly attempts: Attempt[];
   /** Called before a request to a provider; throws if it is not allowed. */
   admit(provider: string): Promise<void>;
-  /** true: a backend has started on the request. false: it failed to answer. */
-  onTaken(taken: boolean): void;
+  /** A backend has started on the request. null: it failed to answer; not called if the request was aborted. */
+  onTaken(start: StartEvent | null): void;
 }
 
 export class Attempts {
@@ -145,13 +145,13 @@ export class Attempts {
     const engine = span && provider === LOCAL ? new EngineTrace(span, trial.kind === 'generation') : null;
     const begin = (): Promise<Begun<Event>> => {
       const events = trial.ask(backend, model, { ...context, signal });
-      return firstWord(backend, events, signal, engine, () => trial.onTaken(true));
+      return firstWord(backend, events, signal, engine, trial.onTaken);
     };
     try {
       return await (this.circuit(backend)?.run(begin, isImpatient) ?? begin());
     } catch (error) {
       engine?.end(SvcError.from(error).code);
-      trial.onTaken(false);
+      if (!context.signal.aborted) trial.onTaken(null);
       throw error;
     } finally {
       share?.stop();
@@ -164,7 +164,7 @@ async function firstWord<Event extends AnswerEvent>(
   events: AsyncIterable<Event>,
   signal: AbortSignal,
   engine: EngineTrace | null,
-  onTaken: () => void,
+  onTaken: (start: StartEvent) => void,
 ): Promise<Begun<Event>> {
   const rest = events[Symbol.asyncIterator]();
   const opening = await rest.next();
@@ -173,7 +173,7 @@ async function firstWord<Event extends AnswerEvent>(
     signal.throwIfAborted();
     throw new SvcError('PROVIDER_FAILED', `${backend.name} ended without an answer`);
   }
-  onTaken();
+  onTaken(start);
   engine?.accepted();
   const first = await rest.next();
   engine?.answering();

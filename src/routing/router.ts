@@ -26,6 +26,7 @@ import { AnswerTrace, type Kind } from './answer-trace.ts';
 import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
 import { PATIENCE_MS } from './circuit.ts';
 import { decideWithin, type FindModel } from './allow-list.ts';
+import { inputTokens } from './estimate.ts';
 import { checkRoute, decide, within, type Plan, type Policies, type RoutedRequest } from './policy.ts';
 import { Running, type RunningRequest } from './running.ts';
 
@@ -41,8 +42,8 @@ export interface Outcome {
   readonly firstTextMs: number | null;
   /** null: the answer was not completed. */
   readonly finish: FinishEvent | null;
-  /** Known usage of an answer that was cut off; each event that was sent counts as one token. */
-  readonly cut?: { readonly input_tokens: number | null; readonly output_tokens: number };
+  /** Usage of an answer that was cut off after a backend had started, or whose provider reported none. */
+  readonly estimated?: { readonly input_tokens: number; readonly output_tokens: number };
   readonly attempts: readonly { readonly provider: string; readonly code: 'ok' | ErrorCode }[];
 }
 
@@ -63,7 +64,7 @@ export type Observer = (outcome: Outcome) => Promise<void>;
 /** A request in the counts of the router. */
 interface Stage {
   readonly running: RunningRequest;
-  taken(taken: boolean): void;
+  taken(start: StartEvent | null): void;
   leave(): void;
   refuse(error: unknown): never;
 }
@@ -180,9 +181,9 @@ export class Router {
       end.isTold = true;
       begun?.engine?.end(outcome === 'ok' ? undefined : outcome);
       trace.ended(finish, attempts.length);
-      const answerer = answererOf(begun, plan, finish === null ? running.pieces : 0);
+      const facts = { ...answererOf(begun, running, plan), ...(finish?.usage ? {} : estimateOf(request, running)) };
       const { firstTextMs } = running;
-      await this.#observer({ kind, caller: context.caller, outcome, firstTextMs, finish, attempts, ...answerer });
+      await this.#observer({ kind, caller: context.caller, outcome, firstTextMs, finish, attempts, ...facts });
     };
     try {
       begun = await this.#attempts.begin({
@@ -196,14 +197,13 @@ export class Router {
         onTaken: stage.taken,
       });
       trace.begun(begun.start);
-      running.begun(begun.start);
       yield routeEvent(plan.requested, begun.backend.name, attempts, context);
       for await (const event of eventsOf(begun)) {
         heardAt = performance.now();
         if (event.type === 'finish') {
           await over('ok', event);
           this.#attempts.circuit(begun.backend)?.finished();
-        } else if (event.type !== 'start') running.piece();
+        } else if (event.type !== 'start') running.piece(event);
         yield event;
       }
       if (end.isTold) return;
@@ -256,15 +256,16 @@ export class Router {
     const running = this.running.enter(kind, model, context);
     let isTaken = false;
     this.#waiting += 1;
-    const taken = (now: boolean): void => {
+    const taken = (start: StartEvent | null): void => {
+      running.taken(start);
+      const now = start !== null;
       if (now === isTaken) return;
       isTaken = now;
-      running.taken(now);
       this.#active += now ? 1 : -1;
       this.#waiting += now ? -1 : 1;
     };
     const leave = (): void => {
-      taken(false);
+      taken(null);
       running.leave();
       this.#waiting -= 1;
       if (this.#active + this.#waiting === 0) for (const resolve of this.#idleListeners.splice(0)) resolve();
@@ -281,18 +282,21 @@ export class Router {
   }
 }
 
-/** Who answered, and usage of an answer that was cut off after `sent` events; 0: it was not, or had not begun. */
+/** Who answered, or had started to. */
 function answererOf(
   begun: Begun<AnswerEvent> | null,
+  { start }: RunningRequest,
   plan: Plan,
-  sent: number,
-): Pick<Outcome, 'provider' | 'model' | 'cut'> {
-  const input_tokens = begun?.start.input_tokens ?? null;
+): Pick<Outcome, 'provider' | 'model'> {
   return {
-    provider: begun?.backend.name ?? plan.candidates[0]?.provider ?? 'none',
-    model: begun?.start.model ?? null,
-    ...(sent === 0 ? {} : { cut: { input_tokens, output_tokens: sent } }),
+    provider: begun?.backend.name ?? start?.provider ?? plan.candidates[0]?.provider ?? 'none',
+    model: start?.model ?? null,
   };
+}
+
+function estimateOf(request: object, { start, outputTokens }: RunningRequest): Pick<Outcome, 'estimated'> {
+  if (start === null) return {};
+  return { estimated: { input_tokens: start.input_tokens ?? inputTokens(request), output_tokens: outputTokens } };
 }
 
 /** The record with the default model that a provider uses for this kind of request. */

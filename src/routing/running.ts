@@ -3,6 +3,8 @@ import type { GenerateContext } from '../backends/backend.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { StartEvent } from '../protocol/generate.ts';
 import type { LiveRequest } from '../protocol/live.ts';
+import type { AnswerEvent } from './attempts.ts';
+import { sentBytes, tokensIn } from './estimate.ts';
 
 /** When an answer began. */
 export interface FirstToken {
@@ -88,8 +90,8 @@ export class RunningRequest {
   readonly #started = new Date().toISOString();
   readonly #cancelled = new AbortController();
   #start: StartEvent | null = null;
-  #isTaken = false;
   #pieces = 0;
+  #bytes = 0;
   #firstTextMs: number | null = null;
 
   constructor(kind: LiveRequest['kind'], asked: string | undefined, context: GenerateContext, events: Events) {
@@ -103,9 +105,14 @@ export class RunningRequest {
     return this.#context.traceId;
   }
 
-  /** Pieces of the answer that were sent. */
-  get pieces(): number {
-    return this.#pieces;
+  /** null: no backend has started on the request. */
+  get start(): StartEvent | null {
+    return this.#start;
+  }
+
+  /** Estimate of the tokens that were sent: at least one for each piece. */
+  get outputTokens(): number {
+    return this.#kind === 'generation' ? Math.max(this.#pieces, tokensIn(this.#bytes)) : 0;
   }
 
   /** Time from the arrival of the request to the first piece. null: none was sent. */
@@ -122,19 +129,15 @@ export class RunningRequest {
     this.#cancelled.abort(new SvcError('CANCELLED', 'an administrator cancelled the request'));
   }
 
-  /** true: a backend has started on the request. false: it failed to answer. */
-  taken(taken: boolean): void {
-    this.#isTaken = taken;
-  }
-
-  /** A backend has begun to answer. */
-  begun(start: StartEvent): void {
+  /** A backend has started on the request. null: it failed to answer. */
+  taken(start: StartEvent | null): void {
     this.#start = start;
   }
 
-  /** A piece of the answer is sent. REQUIRES: `begun`. */
-  piece(): void {
+  /** A piece of the answer is sent. REQUIRES: `taken`. */
+  piece(event: AnswerEvent): void {
     this.#pieces += 1;
+    this.#bytes += sentBytes(event);
     const at = performance.now();
     const isFirst = this.#pieces === 1;
     if (isFirst) this.#firstTextMs = at - this.#context.arrivedAt;
@@ -156,7 +159,7 @@ export class RunningRequest {
       provider: this.#start?.provider ?? null,
       key: this.#context.caller.name,
       started: this.#started,
-      state: this.#isTaken ? 'running' : 'waiting',
+      state: this.#start === null ? 'waiting' : 'running',
       output_tokens: this.#kind === 'generation' ? this.#pieces : 0,
     };
   }

@@ -11,15 +11,26 @@ export interface Answered extends Pick<AnsweredLine, 'provider' | 'model' | 'out
   readonly kind: 'generation' | 'embedding' | 'reranking' | 'tokenizing';
   readonly caller: Caller;
   readonly finish: FinishEvent | null;
-  readonly cut?: { readonly input_tokens: number | null; readonly output_tokens: number };
+  readonly estimated?: { readonly input_tokens: number; readonly output_tokens: number };
+}
+
+type Counts = Pick<AnsweredLine, 'input_tokens' | 'cached_tokens' | 'output_tokens' | 'estimated'>;
+
+const NONE: Counts = { input_tokens: null, cached_tokens: null, output_tokens: null };
+
+export function usageOf(answered: Answered): Omit<AnsweredLine, 'event' | 'at'> {
+  const { provider, caller, model, outcome } = answered;
+  return { provider, key: caller.name, model, outcome, ...countsOf(answered) };
 }
 
 /** Tokens that are only counted do not count as usage. */
-export function usageOf(answered: Answered): Omit<AnsweredLine, 'event' | 'at'> {
-  const { kind, provider, caller, model, outcome, finish, cut } = answered;
-  const counted = kind === 'tokenizing' ? null : (finish?.usage ?? (cut && { ...cut, cached_tokens: null }));
-  const { input_tokens = null, cached_tokens = null, output_tokens = null } = counted ?? {};
-  return { provider, key: caller.name, model, outcome, input_tokens, cached_tokens, output_tokens };
+function countsOf({ kind, finish, estimated }: Answered): Counts {
+  if (kind === 'tokenizing') return NONE;
+  if (finish?.usage) {
+    const { input_tokens, cached_tokens, output_tokens } = finish.usage;
+    return { input_tokens, cached_tokens, output_tokens };
+  }
+  return estimated === undefined ? NONE : { ...estimated, cached_tokens: null, estimated: true };
 }
 
 /** Counts an answer in the ledger, for the budget of its provider and the quota of its caller. Never rejects. */

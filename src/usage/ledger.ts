@@ -29,10 +29,13 @@ export interface AnsweredLine {
   /** null: no backend has begun to answer. */
   readonly model: string | null;
   readonly outcome: 'ok' | ErrorCode;
-  /** null: not reported. */
+  /** null: no backend has started. */
   readonly input_tokens: number | null;
+  /** null: not reported. */
   readonly cached_tokens: number | null;
   readonly output_tokens: number | null;
+  /** The tokens were not reported: svc has estimated them (routing/estimate.ts). Absent: reported. */
+  readonly estimated?: true;
 }
 export type UsageLine = AskedLine | AnsweredLine;
 

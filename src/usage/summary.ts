@@ -23,7 +23,7 @@ export async function summarise(
     }
     row.requests += 1;
     if (line.outcome !== 'ok') row.failed += 1;
-    else if (line.input_tokens === null) row.untold += 1;
+    else if (line.input_tokens === null || line.estimated === true) row.untold += 1;
     row.input_tokens += line.input_tokens ?? 0;
     row.cached_tokens += line.cached_tokens ?? 0;
     row.output_tokens += line.output_tokens ?? 0;

@@ -2,7 +2,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setImmediate } from 'node:timers/promises';
 import { SvcError } from '../../src/protocol/errors.ts';
-import { Router } from '../../src/routing/router.ts';
+import type { FinishEvent, StartEvent } from '../../src/protocol/generate.ts';
+import { Router, type Outcome } from '../../src/routing/router.ts';
 import { aborted, FINISH, hello, LOCAL, ScriptedBackend, START, text, type Script } from '../http/scripted.ts';
 import { makeGate } from '../support/gate.ts';
 import { collect, context, failure, REQUEST } from './support.ts';
@@ -103,14 +104,74 @@ test('an abort reaches the backend, and the consumer gets its reason even if the
   const gone = new SvcError('CANCELLED', 'the client went away');
   const started = makeGate();
   const { router } = make(async function* (_, { signal }) {
-    yield START;
+    yield { ...START, input_tokens: 7 };
     started.open();
     await aborted(signal);
+  });
+  let estimated: Outcome['estimated'];
+  router.observe((told) => {
+    ({ estimated } = told);
+    return Promise.resolve();
   });
   const outcome = failure(router.route(REQUEST, context(client.signal)));
   await started.opened;
   client.abort(gone);
   assert.is(await outcome, gone);
+  assert.equal(estimated, { input_tokens: 7, output_tokens: 0 });
+});
+
+test('usage that no backend reports is estimated, from when a backend has started', async () => {
+  const outcomes: Outcome[] = [];
+  const ask = async (script: Script, leaveAfter = Infinity): Promise<Outcome['estimated']> => {
+    const { router } = make(script);
+    router.observe((outcome) => {
+      outcomes.push(outcome);
+      return Promise.resolve();
+    });
+    const client = new AbortController();
+    // 4 bytes of the role and 396 of the prompt.
+    const messages = [{ role: 'user' as const, content: 'é'.repeat(198) }];
+    let seen = 0;
+    try {
+      for await (const event of router.route({ ...REQUEST, messages }, context(client.signal))) {
+        if (event.type !== 'route' && (seen += 1) > leaveAfter) break;
+      }
+    } catch {
+      // The outcome has the code.
+    }
+    return outcomes.at(-1)?.estimated;
+  };
+  const answering = (start: StartEvent, finish: FinishEvent): Script =>
+    async function* () {
+      yield start;
+      yield { type: 'reasoning', text: 'x'.repeat(1000) };
+      yield { type: 'tool_call', index: 0, id: 'A', name: 'look', arguments: 'x'.repeat(996) };
+      yield text('x'.repeat(2000));
+      yield finish;
+    };
+  const unreported = { ...FINISH, usage: null };
+  assert.equal(await ask(answering(START, unreported)), { input_tokens: 100, output_tokens: 1000 });
+  assert.equal(await ask(answering(START, FINISH), 2), { input_tokens: 100, output_tokens: 500 });
+  assert.equal(await ask(answering({ ...START, input_tokens: 7 }, FINISH), 1), {
+    input_tokens: 7,
+    output_tokens: 250,
+  });
+  const short: Script = async function* () {
+    yield START;
+    for (const letter of 'abc') yield text(letter);
+    yield unreported;
+  };
+  assert.is((await ask(short))?.output_tokens, 3);
+  assert.is(await ask(answering(START, FINISH)), undefined);
+  const refusing: Script = async function* () {
+    yield START;
+    throw new SvcError('PROVIDER_FAILED', 'no');
+  };
+  assert.is(await ask(refusing), undefined);
+  assert.equal(
+    outcomes.map(({ outcome }) => outcome),
+    ['ok', 'CANCELLED', 'CANCELLED', 'ok', 'ok', 'PROVIDER_FAILED'],
+  );
 });
 
 test('a deadline counts from arrival and ends in TIMEOUT', async () => {

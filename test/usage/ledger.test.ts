@@ -152,7 +152,7 @@ test('kill -9 loses no line that was confirmed as written', async () => {
 test('the summary has totals by day, provider and model', async () => {
   const file = new LedgerFile(dir);
   const at = (day: string): string => `2026-11-${day}T10:00:00.000Z`;
-  await file.append({ event: 'answered', at: at('02'), ...ANSWER });
+  await file.append({ event: 'answered', at: at('02'), ...ANSWER, estimated: true });
   await file.append({ event: 'asked', at: at('01'), provider: 'a' });
   await file.append({ event: 'answered', at: at('01'), ...ANSWER });
   await file.append({
@@ -188,7 +188,7 @@ test('the summary has totals by day, provider and model', async () => {
       untold: 0,
     },
     { day: '2026-11-01', ...row, model: 'm', requests: 2, failed: 0, untold: 1 },
-    { day: '2026-11-02', ...row, model: 'm', requests: 1, failed: 0, untold: 0 },
+    { day: '2026-11-02', ...row, model: 'm', requests: 1, failed: 0, untold: 1 },
   ]);
 });
 

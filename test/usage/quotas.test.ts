@@ -101,8 +101,8 @@ test('what cannot be counted is refused, for keys with a quota only', async () =
   await unreadable.admit(caller('laptop', limits));
 });
 
-test('an answer that the client cuts off counts what was sent', () => {
-  const cut = { input_tokens: 7, output_tokens: 3 };
+test('what is estimated of an answer counts if its usage is unknown', () => {
+  const estimated = { input_tokens: 7, output_tokens: 3 };
   const outcome = {
     provider: 'local',
     model: 'm',
@@ -110,9 +110,9 @@ test('an answer that the client cuts off counts what was sent', () => {
     caller: CONTROL_CALLER,
     finish: null,
   } as const;
-  const { input_tokens, output_tokens } = usageOf({ ...outcome, kind: 'generation', cut });
+  const { input_tokens, output_tokens } = usageOf({ ...outcome, kind: 'generation', estimated });
   assert.equal([input_tokens, output_tokens], [7, 3]);
-  assert.is(usageOf({ ...outcome, kind: 'tokenizing', cut }).output_tokens, null);
+  assert.is(usageOf({ ...outcome, kind: 'tokenizing', estimated }).output_tokens, null);
   assert.is(usageOf({ ...outcome, kind: 'generation' }).output_tokens, null);
 });
 
