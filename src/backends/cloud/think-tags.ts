@@ -14,6 +14,8 @@ export class ThinkTags {
   /** `maybe`: only white space or part of the opening tag so far. */
   #state: 'maybe' | 'thinking' | 'answering' = 'maybe';
   #held = '';
+  /** Part of the opening tag at the end of `#held`, without the white space before it. */
+  #begun = '';
   /** True while white space between reasoning and answer is being dropped. */
   #trims = false;
 
@@ -26,12 +28,14 @@ export class ThinkTags {
     let text = this.#held + piece;
     this.#held = '';
     if (this.#state === 'maybe') {
-      const begun = text.trimStart();
+      // Not all of `text`: it would be searched again for each piece of white space.
+      const begun = (this.#begun + piece).trimStart();
       if (begun.startsWith(OPEN)) {
         this.#state = 'thinking';
         text = begun.slice(OPEN.length);
       } else if (OPEN.startsWith(begun)) {
         this.#held = text;
+        this.#begun = begun;
         return { reasoning: '', text: '' };
       } else this.#state = 'answering';
     }

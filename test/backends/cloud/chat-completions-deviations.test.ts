@@ -1,9 +1,11 @@
 /** How deviations of other servers from the streams of OpenAI's Chat Completions are read. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { ThinkTags } from '../../../src/backends/cloud/think-tags.ts';
 import { chatCompletions as wire } from '../../../src/backends/cloud/wires/chat-completions/chat-completions.ts';
 import type { WireEvent } from '../../../src/backends/cloud/wire.ts';
 import type { FinishReason } from '../../../src/protocol/generate.ts';
+import { cpuMs } from '../../support/cpu-time.ts';
 import { callPiece, MODEL, piece } from './recorded-chat-completions.ts';
 import { answer, joined, type Recorded } from './wire-support.ts';
 
@@ -151,6 +153,19 @@ test('reasoning and text are the same wherever the pieces are cut', () => {
       const told = joined(answer(wire, [...pieces.map((content) => piece({ content })), piece({}, 'stop')]));
       assert.equal(told, { text: 'The <think> answer', reasoning: 'a < b </thin k>', calls: [] });
     }
+  }
+});
+
+test('white space before reasoning or text is read once, however many pieces it comes in', () => {
+  for (const [end, expected] of [
+    ['<think>a</think> b', { reasoning: 'a', text: 'b' }],
+    ['<b', { reasoning: '', text: `${' '.repeat(100_000)}<b` }],
+  ] as const) {
+    const tags = new ThinkTags();
+    const used = cpuMs();
+    for (let pieces = 0; pieces < 100_000; pieces++) assert.equal(tags.push(' '), { reasoning: '', text: '' });
+    assert.equal(tags.push(end), expected);
+    assert.ok(cpuMs() - used < 5000);
   }
 });
 

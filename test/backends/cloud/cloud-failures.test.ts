@@ -251,7 +251,23 @@ test('an endless event is not buffered without bound', async ({ upstream, open }
     await turn.write('data: ');
     while (!turn.isOver) await turn.write('x'.repeat(256 * 1024));
   });
-  await rejection(() => answer(open()), 'PROVIDER_FAILED', /longer than/);
+  await rejection(() => answer(open()), 'PROVIDER_FAILED', /an event longer than/);
 });
+
+const long = 'x'.repeat(1024 * 1024);
+const endless: Readonly<Record<string, object>> = {
+  text: { content: long },
+  'white space': { content: ' '.repeat(long.length) },
+  'arguments of a call without a name': { tool_calls: [{ index: 0, id: 'A', function: { arguments: long } }] },
+};
+for (const [name, delta] of Object.entries(endless)) {
+  test(`an endless answer is not kept without bound: ${name}`, async ({ upstream, open }) => {
+    upstream.script(async (turn) => {
+      while (!turn.isOver) await turn.event({ choices: [{ index: 0, delta }] });
+    });
+    await rejection(() => answer(open()), 'PROVIDER_FAILED', /an answer longer than 67108864 characters/);
+    assert.ok(upstream.written() < 200, String(upstream.written()));
+  });
+}
 
 test.run();
