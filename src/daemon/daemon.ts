@@ -161,7 +161,7 @@ export class Daemon implements Services {
         spans: this.tracer.counts(),
       }),
     });
-    router.observe((outcome) => this.#answered(outcome));
+    router.observe((outcome, id) => this.#answered(outcome, id));
     this.shelf = new Shelf({
       ...parts,
       models: async () => await this.models(),
@@ -176,8 +176,11 @@ export class Daemon implements Services {
     this.#grpc = new GrpcListener(this);
   }
 
-  async #answered(outcome: Outcome): Promise<void> {
+  async #answered(outcome: Outcome, id: string): Promise<void> {
     this.metrics.answerEnded(outcome);
+    const { caller, model, finish } = outcome;
+    if (finish?.repetition)
+      this.failures.warn({ caller }, { id, model, ...finish.repetition }, 'the answer repeats itself');
     await this.#parts.countAnswer(outcome);
   }
 

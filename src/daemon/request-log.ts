@@ -1,8 +1,8 @@
 /**
- * Log lines of requests that failed, the same for every listener.
+ * Log lines of requests that failed, the same for every listener, and of answers that repeat themselves.
  *
  * A client can make as many requests fail as it likes, and a log that rotates keeps only so many lines. So each client
- * gets a number of lines, and all clients together get another; one line then counts the failures without a line.
+ * gets a number of lines, and all clients together get another; one line then counts the requests without a line.
  * Failures of the daemon itself always get a line.
  */
 import type { Logger } from '../log/log.ts';
@@ -15,7 +15,7 @@ export function keyField(caller: Caller | null | undefined): { readonly key?: st
   return typeof caller?.name === 'string' ? { key: caller.name } : {};
 }
 
-/** The client of a failed request. */
+/** The client of a request that is logged. */
 export interface FailedClient {
   /** Absent or null: it was refused before it was known. */
   readonly caller?: Caller | null | undefined;
@@ -30,7 +30,7 @@ export interface FailureLimits {
   /** Further lines per minute, of one client and of all. */
   readonly perMinuteOfOne: number;
   readonly perMinuteOfAll: number;
-  /** From the first failure without a line to the line that counts them. */
+  /** From the first request without a line to the line that counts them. */
   readonly summaryMs: number;
 }
 
@@ -61,7 +61,7 @@ export class FailureLog {
   readonly #limits: FailureLimits;
   readonly #all: Allowance;
   readonly #clients = new Map<string, Allowance>();
-  /** Failures without a line, by the key's name. */
+  /** Requests without a line, by the key's name. */
   readonly #leftOut = new Map<string | null, number>();
   #timer: NodeJS.Timeout | null = null;
 
@@ -81,6 +81,13 @@ export class FailureLog {
     this.#log[level]({ ...fields, ...what }, message);
   }
 
+  /** Logs a warning that a client can cause as often as it likes. */
+  warn(client: FailedClient, fields: object, message: string): void {
+    if (!this.#log.isLevelEnabled('warn')) return;
+    if (!this.#allows(client)) return this.#leaveOut(client);
+    this.#log.warn(fields, message);
+  }
+
   /** Writes the line that counts, if there is something to count. */
   close(): void {
     if (this.#timer === null) return;
@@ -94,7 +101,7 @@ export class FailureLog {
         left_out: counts.reduce((sum, [, count]) => sum + count, 0),
         ...(keys.length === 0 ? {} : { keys: Object.fromEntries(keys) }),
       },
-      'failed requests without a line of their own, because their clients sent too many',
+      'requests without a line of their own, because their clients sent too many',
     );
   }
 

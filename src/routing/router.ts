@@ -58,8 +58,8 @@ export interface RouterOptions {
   readonly find?: FindModel;
 }
 
-/** Never rejects. */
-export type Observer = (outcome: Outcome) => Promise<void>;
+/** `id`: of the request. Never rejects. */
+export type Observer = (outcome: Outcome, id: string) => Promise<void>;
 
 /** A request in the counts of the router. */
 interface Stage {
@@ -182,8 +182,8 @@ export class Router {
       begun?.engine?.end(outcome === 'ok' ? undefined : outcome);
       trace.ended(finish, attempts.length);
       const facts = { ...answererOf(begun, running, plan), ...(finish?.usage ? {} : estimateOf(request, running)) };
-      const { firstTextMs } = running;
-      await this.#observer({ kind, caller: context.caller, outcome, firstTextMs, finish, attempts, ...facts });
+      const { firstTextMs, id } = running;
+      await this.#observer({ kind, caller: context.caller, outcome, firstTextMs, finish, attempts, ...facts }, id);
     };
     try {
       begun = await this.#attempts.begin({

@@ -61,6 +61,17 @@ test('all clients together have a limit, and get further lines as time passes', 
   assert.match(String(lines.at(-1)?.['msg']), /without a line of their own/);
 });
 
+test('warnings that clients can cause share the allowance of failures', () => {
+  const { lines, failures } = record({ ofOne: 2, ofAll: 100 });
+  failures.write(WRONG, { caller: alice }, {}, 'request failed');
+  for (let i = 0; i < 10; ++i) failures.warn({ caller: alice }, { id: i }, 'the answer repeats itself');
+  failures.close();
+  assert.equal(
+    lines.map(({ id, left_out, keys }) => id ?? left_out ?? keys),
+    [undefined, 0, 9],
+  );
+});
+
 test('failures of the daemon itself always have a line', () => {
   const { lines, failures } = record({ ofOne: 1, ofAll: 1 });
   for (const code of ['INVALID_REQUEST', 'INTERNAL', 'ENGINE_CRASHED', 'CANNOT_WRITE', 'INTERNAL'] as const) {

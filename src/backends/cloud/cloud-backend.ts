@@ -345,7 +345,8 @@ export class CloudBackend implements Backend {
   async #refuse(reply: Reply, traceId: string | null): Promise<void> {
     const { status } = reply;
     if (status >= 200 && status < 300) return;
-    this.#log.info(
+    // No line at the usual level: a client can cause as many as it likes, and a failed request has one of its own.
+    this.#log.debug(
       { ...(traceId === null ? {} : { id: traceId }), provider: this.name, status },
       'the provider answered with an error',
     );

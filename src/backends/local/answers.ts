@@ -91,9 +91,6 @@ export class Answers {
               hasContent = true;
             } else {
               leaving = answer.isComputed ? 'answered' : 'ended';
-              if (event.repetition !== undefined) {
-                this.#options.log.warn({ id: traceId, model, ...event.repetition }, 'the answer repeats itself');
-              }
             }
             yield event;
           }

@@ -234,6 +234,11 @@ test('the message of a provider reaches the caller but not the log, and never co
     'acme: the provider refuses the request (status 400): Bearer [key] asked [31ma secret prompt again',
   );
   assert.not.match(JSON.stringify(opened.log), /secret|sk-test/);
+  assert.equal(
+    opened.log.map(({ level }) => level),
+    ['debug'],
+    'clients cannot fill the log',
+  );
   assert.not.match(JSON.stringify(opened.backend.record()), /secret|sk-test/);
 });
 

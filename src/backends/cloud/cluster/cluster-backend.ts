@@ -158,7 +158,8 @@ export class ClusterBackend implements Backend {
         this.#watch.wake();
         if (left.size === 0 || !MOVES_ON.has(error.code)) throw error;
         const { url: endpoint, state } = member;
-        this.#log.info(
+        // A client can cause as many of these lines as it likes.
+        this.#log.debug(
           { id: context.traceId, provider: this.name, endpoint, state, code: error.code },
           'endpoint failed: trying the next one',
         );
