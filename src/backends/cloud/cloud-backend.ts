@@ -8,8 +8,8 @@
  * several requests.
  *
  * Back-pressure: the body is read only as fast as the caller pulls, so a slow caller slows the provider through the
- * socket. A request is sent once; routing decides on retries and fallback. Errors quote the provider's message, with
- * the key removed; it is never logged.
+ * socket. A request is sent once, but again without an optional reasoning effort that was refused; routing decides on
+ * retries and fallback. Errors quote the provider's message, with the key removed; it is never logged.
  */
 import type { Logger } from '../../log/log.ts';
 import { Collector } from '../../protocol/collect.ts';
@@ -38,6 +38,7 @@ import { readStream } from './stream-reading.ts';
 import { Transport, type Reply } from './transport.ts';
 import type { EmbeddingsApi, WholeAnswer, Wire, WireReader, WireRequest, WireTarget } from './wire.ts';
 import { wireOf } from './wires.ts';
+import { RefusedEfforts } from './wishes.ts';
 
 export interface CloudBackendOptions {
   readonly provider: Provider;
@@ -66,6 +67,7 @@ export class CloudBackend implements Backend {
   readonly #transport: Transport;
   readonly #slots: Slots;
   readonly #runs = new Runs();
+  readonly #efforts = new RefusedEfforts();
   #isClosing = false;
   #state: ProviderState = 'unknown';
   #checkedAt: string | null = null;
@@ -100,14 +102,7 @@ export class CloudBackend implements Backend {
         hint: 'omit truncate, or use a local model: --local, "route": "local"',
       });
     }
-    const call: Call<GenerateEvent> = {
-      operation: 'chat',
-      request,
-      model,
-      encode: (target) => this.#wire.request(request, target),
-      decode: (reply, progress) => this.#events(reply, progress),
-    };
-    yield* this.#during(context, (inner) => this.#ask(call, inner));
+    yield* this.#during(context, (inner) => this.#chat(request, model, inner));
   }
 
   /** Yields nothing before the vectors of all inputs have come: until then another attempt may still answer. */
@@ -232,6 +227,34 @@ export class CloudBackend implements Backend {
       answers.push(await Collector.of(this.#ask(call, context)));
     }
     yield* joined(answers);
+  }
+
+  async *#chat(
+    request: GenerateRequest,
+    model: string,
+    context: GenerateContext,
+  ): AsyncGenerator<GenerateEvent, void, undefined> {
+    const ask = (asked: GenerateRequest): AsyncGenerator<GenerateEvent, void, undefined> => {
+      const encode = (target: WireTarget): WireRequest => this.#wire.request(asked, target);
+      const decode: Call<GenerateEvent>['decode'] = (reply, progress) => this.#events(reply, progress);
+      return this.#ask({ operation: 'chat', request: asked, model, encode, decode }, context);
+    };
+    if (request.reasoning_optional !== true) return yield* ask(request);
+    const asked = this.#efforts.known(request, model);
+    let plain: GenerateRequest | null;
+    let hasBegun = false;
+    try {
+      for await (const event of ask(asked)) {
+        hasBegun = true;
+        yield event;
+      }
+      return;
+    } catch (error) {
+      plain = hasBegun ? null : this.#efforts.after(error, asked);
+      if (plain === null) throw error;
+    }
+    yield* ask(plain);
+    this.#efforts.add(asked, model);
   }
 
   /** Sends one request to the provider and yields the events of its answer. */

@@ -1,4 +1,8 @@
-/** Refuses request parameters that an API or server does not support, by name, instead of ignoring them silently. */
+/**
+ * Refuses request parameters that an API or server does not support, by name, instead of ignoring them silently; and
+ * leaves out optional ones that a provider has refused.
+ */
+import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateRequest, Sampling } from '../../protocol/generate.ts';
 import { invalid } from '../../protocol/validate.ts';
 
@@ -60,4 +64,41 @@ function atWork(sampling: Sampling): Partial<Sampling> {
       ([name, value]) => value !== IDLE[name as keyof Sampling] && !(Array.isArray(value) && value.length === 0),
     ),
   );
+}
+
+/** Refusals kept: clients choose the names of models. */
+const MOST_REFUSALS = 1000;
+
+/** Optional reasoning efforts that a provider has refused for a model. REQUIRES: requests with `reasoning_optional`. */
+export class RefusedEfforts {
+  readonly #refused = new Set<string>();
+
+  /** The request to send: without an effort that was refused before. */
+  known(request: GenerateRequest, model: string): GenerateRequest {
+    return this.#refused.has(nameOf(request, model)) ? withoutEffort(request) : request;
+  }
+
+  /** The request to send after `error`. null: the error does not refuse an optional effort. */
+  after(error: unknown, request: GenerateRequest): GenerateRequest | null {
+    if (request.reasoning_effort === undefined) return null;
+    if (!(error instanceof SvcError) || error.code !== 'INVALID_REQUEST') return null;
+    return /reasoning|thinking/i.test(`${error.param ?? ''} ${error.quote ?? ''}`) ? withoutEffort(request) : null;
+  }
+
+  /** Call once `request` was answered without its effort. */
+  add(request: GenerateRequest, model: string): void {
+    this.#refused.add(nameOf(request, model));
+    const [oldest] = this.#refused;
+    if (this.#refused.size > MOST_REFUSALS && oldest !== undefined) this.#refused.delete(oldest);
+  }
+}
+
+/** A model may support some efforts only. */
+function nameOf({ reasoning_effort: effort }: GenerateRequest, model: string): string {
+  return `${String(effort)} ${model}`;
+}
+
+function withoutEffort(request: GenerateRequest): GenerateRequest {
+  const { reasoning_effort: _effort, reasoning_budget_tokens: _budget, ...plain } = request;
+  return plain;
 }

@@ -8,8 +8,10 @@ import { waitFor } from '../../support/wait.ts';
 import { context } from '../conformance.ts';
 import { textOf } from '../local-support.ts';
 import { ask, chunk } from './cloud-support.ts';
-import { answer, cloudSuite, said } from './cloud-suite.ts';
-import type { Script } from './upstream.ts';
+import { answer, cloudSuite, finishOf, said } from './cloud-suite.ts';
+import { HELLO } from './recorded-chat-completions.ts';
+import { HELLO as RESPONSES_HELLO } from './recorded-responses.ts';
+import { recorded, type Script } from './upstream.ts';
 
 const test = cloudSuite('cloud backend, failures');
 
@@ -274,5 +276,41 @@ for (const [name, delta] of Object.entries(endless)) {
     assert.ok(upstream.written() < 200, String(upstream.written()));
   });
 }
+
+const NO_EFFORT: Readonly<Record<string, string>> = {
+  'Chat Completions': 'Unrecognized request argument supplied: reasoning_effort',
+  Responses: "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
+};
+for (const [name, message] of Object.entries(NO_EFFORT)) {
+  test(`an optional effort that the provider refuses is left out from then on: ${name}`, async ({ upstream, open }) => {
+    const isResponses = name === 'Responses';
+    const opened = open(isResponses ? { api: 'responses' } : {});
+    const hasEffort = (body: any): boolean => (isResponses ? body.reasoning : body.reasoning_effort) !== undefined;
+    upstream.script((turn) => {
+      if (hasEffort(turn.request.body)) turn.json(400, said(message));
+      else return recorded(isResponses ? RESPONSES_HELLO : HELLO)(turn);
+    });
+    const optional = { ...ask(), reasoning_effort: 'low', reasoning_optional: true } as const;
+    for (let answers = 0; answers < 2; answers++) assert.is(finishOf(await answer(opened, optional)).reason, 'stop');
+    assert.equal(
+      upstream.asked.map(({ body }) => hasEffort(body)),
+      [true, false, false],
+    );
+    assert.is(finishOf(await answer(opened, { ...optional, model: 'other' })).reason, 'stop');
+    assert.is(upstream.asked.length, 5, 'another model may support it');
+    await rejection(() => answer(opened, { ...ask(), reasoning_effort: 'low' }), 'INVALID_REQUEST');
+    assert.is(upstream.asked.length, 6);
+  });
+}
+
+test('another refusal, and one of an entry of the config, with an optional effort', async ({ upstream, open }) => {
+  const optional = { ...ask(), reasoning_effort: 'low', reasoning_optional: true } as const;
+  upstream.script((turn) => turn.json(400, said('too many images')));
+  await rejection(() => answer(open(), optional), 'INVALID_REQUEST');
+  assert.is(upstream.asked.length, 1);
+  upstream.script(recorded(HELLO));
+  const quirks = { unsupported: ['reasoning_effort'] };
+  assert.is(finishOf(await answer(open({ quirks }), optional)).reason, 'stop');
+});
 
 test.run();
