@@ -32,6 +32,8 @@ export const LIMITS = {
   metadata: 16,
   metadataKeyLength: 64,
   metadataValueLength: 512,
+  /** Bytes of the request for a background response, without its input: its events repeat most of them. */
+  repeatedBytes: 1024 * 1024,
   topLogprobs: 20,
   providerKeyLength: 8192,
   /** A picture or sound; on the command line all of a prompt together. Base64-encoded they fit in a body. */

@@ -64,6 +64,7 @@ test('the table of limits has the values of the code', () => {
         `all bodies at once, and requests that are being answered: their text, ${String(STRUCTURE_BYTES)} for each list, object and key, and ${String(SCALAR_BYTES)} for each value`,
         mebibytes(LISTENER.bodiesBytes),
       ],
+      ['a request for a background response, without its input', mebibytes(LIMITS.repeatedBytes)],
       ['nesting of JSON', String(MAX_DEPTH)],
       ['values in a body, text aside', String(MAX_VALUES)],
       ['pieces in which a body comes', String(MAX_PIECES)],

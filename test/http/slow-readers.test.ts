@@ -110,6 +110,36 @@ test('an unread whole answer, and the unread end of a stream, are cut off', asyn
   );
 });
 
+test('stored responses that are read at the same time have the budget of the bodies', async () => {
+  await withListener({ limits: { bodiesBytes: 4 * MIB } }, async (listener) => {
+    listener.backend.script = async function* () {
+      yield START;
+      yield text('x'.repeat(MIB));
+      yield FINISH;
+    };
+    const { id } = (await ask(listener, '/v1/responses', { body: { input: 'Hi', background: true } })).json();
+    await listener.services.background.running(id, 'address:127.0.0.1').then((run) => run?.finished);
+    const path = `/v1/responses/${String(id)}?stream=true`;
+    const sockets: Socket[] = [];
+    const busy = await waitFor('a refusal', async () => {
+      const socket = await dial(listener.port);
+      sockets.push(socket);
+      socket.on('error', () => undefined).pause();
+      socket.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+      for (const read of [`/v1/responses/${String(id)}`, `/v1/responses/${String(id)}/input_items`, path]) {
+        const answer = await ask(listener, read);
+        if (answer.status === 429) return answer;
+      }
+      return undefined;
+    });
+    assert.match(busy.text, /too many large requests at once/);
+    assert.ok(sockets.length < 5);
+    assert.is((await ask(listener, `/v1/responses/${String(id)}`, { method: 'DELETE' })).status, 429);
+    for (const socket of sockets) socket.destroy();
+    await waitFor('its bytes to be given back', async () => (await ask(listener, path)).status === 200);
+  });
+});
+
 test('a background response that cannot be answered is not started', async () => {
   await withListener({ limits: { answersBytes: MIB } }, async (listener) => {
     const body = JSON.stringify({ input: 'Hi', instructions: 'x'.repeat(16 * 1024), background: true });

@@ -96,6 +96,11 @@ async function eventsOf(run: BackgroundRun, count = Infinity): Promise<string[]>
   return events.slice(0, count);
 }
 
+/** Events of the response that has ended, after the one with this sequence number. */
+async function endedEvents({ responses }: Scripted, sequence = -1): Promise<string[]> {
+  return [...(await responses.eventsAfter(sequence, ID, 'control'))!].flat();
+}
+
 test('a local answer that is cut off goes on with its tokens, at the same model', async ({ script }) => {
   const world = script(
     [start('local'), text('one ', 1), text('two ', 2, 3), crash],
@@ -213,8 +218,35 @@ test('the next daemon takes up what was left, and tells its events again', async
   await again.finished;
   assert.equal(await stored(after), { status: 'completed', text: 'one two' });
   assert.equal(after.requests[0]?.continuation?.tokens, [1]);
-  assert.equal(await after.responses.events(ID, 'control'), all);
-  assert.is(await after.responses.events(ID, 'key:other'), null);
+  assert.equal(await endedEvents(after), all);
+  assert.is(await after.responses.eventsAfter(-1, ID, 'key:other'), null);
+});
+
+test('a reader gets small events together and large ones alone, each made when it is read', async ({ script }) => {
+  const small = Array.from({ length: 100 }, (_, index) => text('x', index));
+  const world = script([start('local'), ...small, text('large '.repeat(20_000), 100), finish]);
+  const run = await world.responses.start(ASKED);
+  await run.finished;
+  const batches: (readonly string[])[] = [];
+  for await (const ready of run.eventsAfter(-1, new AbortController().signal)) batches.push(ready);
+  const all = batches.flat();
+  assert.ok((batches[0]?.length ?? 0) > 100);
+  for (const batch of batches) assert.ok(batch.slice(0, -1).join('').length < 64 * 1024);
+  assert.equal(await endedEvents(world), all);
+  assert.equal(await endedEvents(world, 100), all.slice(101));
+
+  let made = 0;
+  const json = JSON.stringify;
+  JSON.stringify = ((value: unknown) => {
+    made += 1;
+    return json(value);
+  }) as typeof json;
+  try {
+    for (const [event] of (await world.responses.eventsAfter(-1, ID, 'control'))!) if (event === all[1]) break;
+  } finally {
+    JSON.stringify = json;
+  }
+  assert.is(made, 2);
 });
 
 test('an answer at which daemons end is given up', async ({ script, dir }) => {
@@ -240,7 +272,7 @@ test('an answer longer than its journal fails, with what was told', async ({ scr
   const { status, text: whole } = await stored(world);
   assert.is(status, 'failed');
   assert.not.match(whole, /three/, 'there is no gap');
-  assert.equal(await world.responses.events(ID, 'control'), told);
+  assert.equal(await endedEvents(world), told);
   assert.equal([await world.store.unfinished(), world.failures], [[], []]);
 });
 
@@ -263,7 +295,7 @@ test('one that ended just before its daemon did is stored by the next', async ({
 test('one that does not fit into the store with its events is stored without them', async ({ dir }) => {
   const world = scripted(dir, [[start('local'), text('a'.repeat(10_000), 1), finish]], { mostBytes: 20_000 });
   assert.equal(await answered(world), { status: 'completed', text: 'a'.repeat(10_000) });
-  assert.is(await world.responses.events(ID, 'control'), null);
+  assert.is(await world.responses.eventsAfter(-1, ID, 'control'), null);
 });
 
 test('one that does not fit into the store at all can be read as failed', async ({ dir }) => {

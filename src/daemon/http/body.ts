@@ -101,6 +101,11 @@ function collect(
   });
 }
 
+/** Counts further bytes that the request holds as if they had come in its body. Throws BUSY. */
+export function countBytes({ body }: Exchange, bytes: number): void {
+  if (!body.add(bytes)) throw tooMany();
+}
+
 function tooMany(): SvcError {
   return new SvcError('BUSY', 'too many large requests at once');
 }

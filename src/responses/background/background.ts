@@ -87,15 +87,15 @@ export class BackgroundResponses {
   }
 
   /**
-   * All events of a response that has ended, encoded. null: `owner` has no such background response. Rejects with
-   * CANNOT_WRITE.
+   * Encoded events of a response that has ended after the one with this sequence number, each made when it is read.
+   * null: `owner` has no such background response. Rejects with CANNOT_WRITE.
    */
-  async events(id: string, owner: string): Promise<readonly string[] | null> {
+  async eventsAfter(sequence: number, id: string, owner: string): Promise<Iterable<readonly string[]> | null> {
     if (!isResponseId(id)) return null;
     const story = await readJournal(this.#options.store.journalOf(id)).catch((error: unknown) => {
       throw errorOfFiles(error);
     });
-    return story?.asked.owner === owner ? Transcript.of(story).events : null;
+    return story?.asked.owner === owner ? Transcript.eventsAfter(sequence, story) : null;
   }
 
   /** Stores what fits: all, or the response without its events, or only how it ended. Rejects with CANNOT_WRITE. */

@@ -30,7 +30,7 @@ export interface Asked {
   readonly at: number;
   /** Seed of the sampler, unless the request has one. */
   readonly seed: number;
-  /** Body of the request. */
+  /** Body of the request, without its input. */
   readonly body: unknown;
   /** All items of the conversation, those of earlier responses included. */
   readonly items: readonly Placed<ContentItem>[];

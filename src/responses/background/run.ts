@@ -42,8 +42,8 @@ export interface RunOptions {
 const MOST_VAIN_ATTEMPTS = 5;
 /** Maximum events that wait for the journal; then the answer waits. */
 const MOST_UNWRITTEN = 256;
-/** Maximum events that a reader gets at once; it may be slow. */
-const MOST_TOGETHER = 256;
+/** Characters after which a reader gets no further event at once; it may be slow. */
+const MOST_TOGETHER = 64 * 1024;
 /** Pause before the next attempt, unless the error names one. */
 const PAUSE_MS = 1000;
 /** Maximum pause between attempts: capacity may return earlier than the error says, and Node's timers have a limit. */
@@ -128,8 +128,12 @@ export class BackgroundRun {
         if (this.#isLeft) this.#ending.signal.throwIfAborted();
         await this.#change(signal);
       }
-      const ready = events.slice(next, next + MOST_TOGETHER);
-      next += ready.length;
+      const ready: string[] = [];
+      for (let length = 0; length < MOST_TOGETHER && next < events.length; next++) {
+        const event = events[next] as string;
+        ready.push(event);
+        length += event.length;
+      }
       yield ready;
     }
   }

@@ -32,6 +32,15 @@ export class Transcript {
     return transcript;
   }
 
+  /** Encoded events after the one with this sequence number, each made when it is read. Throws as the constructor. */
+  static *eventsAfter(sequence: number, { asked, entries }: Story): Generator<readonly string[], void> {
+    const transcript = new Transcript(asked);
+    for (const entry of entries) {
+      for (const event of transcript.#take(entry))
+        if (event.sequence_number > sequence) yield [sseEvent(event.type, event)];
+    }
+  }
+
   get events(): readonly string[] {
     return this.#events;
   }
@@ -55,12 +64,12 @@ export class Transcript {
   }
 
   add(entry: Entry): void {
-    this.#now = entry.at;
-    for (const event of this.#eventsOf(entry)) this.#events.push(sseEvent(event.type, event));
+    for (const event of this.#take(entry)) this.#events.push(sseEvent(event.type, event));
     if (isLast(entry)) this.#ended = true;
   }
 
-  #eventsOf(entry: Entry): readonly ResponseEvent[] {
+  #take(entry: Entry): readonly ResponseEvent[] {
+    this.#now = entry.at;
     if ('error' in entry) return this.#answer.fail(SvcError.fromRecord(entry.error), this.#asked.id);
     if ('cancelled' in entry) return this.#answer.cancel();
     if ('taken_up' in entry) return [];

@@ -1,5 +1,6 @@
 /** The routes of the Responses API with the official client, over a scripted backend. */
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import OpenAI, { APIError } from 'openai';
@@ -216,6 +217,22 @@ test('only a background response can be cancelled and read as a stream', async (
   assert.is((await failure(client.responses.retrieve(id, { stream: true }))).param, 'stream');
   const { status, param } = await failure(client.responses.create({ ...ASK, background: true, store: false }));
   assert.equal([status, param], [400, 'store']);
+});
+
+test('a background request is bounded without its input, which is not repeated', async () => {
+  const large = 'x'.repeat(1024 * 1024);
+  for (const more of [{ instructions: large }, { tools: [{ type: 'web_search', filler: large }] }]) {
+    const answer = await post({ ...ASK, ...more, background: true });
+    assert.is(answer.status, 413);
+    assert.match(answer.text, /at most 1048576 bytes without the input/);
+  }
+  const { id } = await client.responses.create({ ...ASK, input: large, background: true });
+  await (
+    await listener.services.background.running(id, 'address:127.0.0.1')
+  )?.finished;
+  const journal = readFileSync(join(listener.responsesDir, 'background', `${id}.jsonl`), 'utf8');
+  assert.is(journal.split(large).length, 2, 'the input is kept once');
+  assert.is((await client.responses.retrieve(id)).status, 'completed');
 });
 
 test('methods that a path does not answer are refused with those that it does', async () => {

@@ -2,12 +2,15 @@
 import { shareOf } from '../../../../protocol/caller.ts';
 import { responseIdOf } from '../../../../protocol/openai/responses/items.ts';
 import type { ResponsesCall } from '../../../../protocol/openai/responses/request.ts';
+import { SvcError } from '../../../../protocol/errors.ts';
+import { LIMITS } from '../../../../protocol/limits.ts';
 import { parseStreamQuery } from '../../../../protocol/openai/responses/stream-query.ts';
 import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/streams/sse.ts';
 import { toOpenAiError } from '../../../../protocol/openai/chat-response.ts';
 import { invalid } from '../../../../protocol/validate.ts';
+import { countBytes } from '../../body.ts';
 import { contextOf, untilLeft, type Exchange } from '../../exchange.ts';
-import { conversationOf } from './conversation.ts';
+import { conversationOf, countStored } from './conversation.ts';
 
 /** Answers at once, or streams the answer, which continues if the client disconnects. `body`: as it was sent. */
 export async function createInBackground(exchange: Exchange, call: ResponsesCall, body: unknown): Promise<void> {
@@ -16,18 +19,22 @@ export async function createInBackground(exchange: Exchange, call: ResponsesCall
     throw invalid('background', 'must be false: responses.store is off in the configuration');
   }
   if (call.store === false) throw invalid('store', 'must not be false for a background response');
+  // The input is kept as the items of the conversation.
+  const { input: _, ...repeated } = body as Readonly<Record<string, unknown>>;
+  const repeatedBytes = Buffer.byteLength(JSON.stringify(repeated));
+  if (repeatedBytes > LIMITS.repeatedBytes) throw tooMuch(repeatedBytes);
   const { caller } = contextOf(exchange);
   await services.router.admit(caller);
   const owner = shareOf(caller);
   const { items } = await conversationOf(exchange, call, owner);
-  // The answer repeats the request but for its input. Refused after the start, the client would start another response.
-  if (!call.stream) reply.reserve(Buffer.byteLength(JSON.stringify({ ...(body as object), input: undefined })));
+  // Refused after the start, the client would start another response.
+  if (!call.stream) reply.reserve(repeatedBytes);
   const run = await services.background.start({
     id: responseIdOf(id),
     owner,
     caller,
     trace: span.headers(),
-    body,
+    body: repeated,
     items,
   });
   if (!call.stream) {
@@ -37,8 +44,16 @@ export async function createInBackground(exchange: Exchange, call: ResponsesCall
   await stream(exchange, run.eventsAfter(-1, exchange.signal));
 }
 
+function tooMuch(bytes: number): SvcError {
+  const limit = `at most ${String(LIMITS.repeatedBytes)} bytes without the input`;
+  return new SvcError('REQUEST_TOO_LARGE', `a background request may have ${limit}; this one has ${String(bytes)}`, {
+    hint: 'move long texts into the input, or send the request without background',
+  });
+}
+
 /**
  * `GET /v1/responses/ID?stream=true`: the events after `starting_after`. False: there is no such background response.
+ * Throws BUSY if its events are too large for now.
  */
 export async function streamResponse(exchange: Exchange): Promise<boolean> {
   const { services, param: id, signal } = exchange;
@@ -46,15 +61,14 @@ export async function streamResponse(exchange: Exchange): Promise<boolean> {
   const owner = shareOf(contextOf(exchange).caller);
   const run = await services.background.running(id, owner);
   if (run !== null) {
+    countBytes(exchange, run.bytes);
     await stream(exchange, run.eventsAfter(after, signal));
     return true;
   }
-  const all = await services.background.events(id, owner);
-  if (all === null) return false;
-  await stream(
-    exchange,
-    all.slice(after + 1).map((event) => [event]),
-  );
+  await countStored(exchange, id);
+  const events = await services.background.eventsAfter(after, id, owner);
+  if (events === null) return false;
+  await stream(exchange, events);
   return true;
 }
 

@@ -1,5 +1,4 @@
 /** The conversation of a request: the items of the stored response that it continues, then its own. */
-import { SvcError } from '../../../../protocol/errors.ts';
 import { toConversation, type Conversation } from '../../../../protocol/openai/responses/input.ts';
 import {
   checkCount,
@@ -11,6 +10,7 @@ import {
 import type { ResponsesCall } from '../../../../protocol/openai/responses/request.ts';
 import type { StoredResponse } from '../../../../protocol/openai/responses/response.ts';
 import { invalid } from '../../../../protocol/validate.ts';
+import { countBytes } from '../../body.ts';
 import type { Exchange } from '../../exchange.ts';
 
 export interface FullConversation extends Conversation {
@@ -71,7 +71,7 @@ class StoredItems {
     const item = response === null ? undefined : (await this.#itemsOf(response)).get(id);
     if (item === undefined) throw invalid(`${place}.id`, 'names no stored item of this client');
     const bytes = this.#bytes.get(item);
-    if (bytes !== undefined) this.#count(bytes);
+    if (bytes !== undefined) countBytes(this.#exchange, bytes);
     else this.#bytes.set(item, Buffer.byteLength(JSON.stringify(item)));
     return item;
   }
@@ -89,19 +89,20 @@ class StoredItems {
   async #find(id: string): Promise<StoredResponse | null> {
     const known = this.#read.get(id);
     if (known !== undefined) return known;
-    const { responses } = this.#exchange.services;
-    // The index must have been read for the size to be known.
-    await responses.open();
-    this.#count(responses.bytesOf(id));
-    const stored = await responses.find(id, this.#owner);
+    await countStored(this.#exchange, id);
+    const stored = await this.#exchange.services.responses.find(id, this.#owner);
     const found = stored?.has_items === false ? null : stored;
     this.#read.set(id, found);
     return found;
   }
+}
 
-  #count(bytes: number): void {
-    if (!this.#exchange.body.add(bytes)) throw new SvcError('BUSY', 'too many large requests at once');
-  }
+/** Counts the bytes of a stored response, before it is read, as if they had come in the body. Throws BUSY. */
+export async function countStored(exchange: Exchange, id: string): Promise<void> {
+  const { responses } = exchange.services;
+  // The index must have been read for the size to be known.
+  await responses.open();
+  countBytes(exchange, responses.bytesOf(id));
 }
 
 /** Input and output: the items of the output have the shape of an input's. */

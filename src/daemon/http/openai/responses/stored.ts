@@ -8,6 +8,7 @@ import { parseStreamQuery } from '../../../../protocol/openai/responses/stream-q
 import type { Services } from '../../../services.ts';
 import { contextOf, type Exchange } from '../../exchange.ts';
 import { streamResponse } from './background.ts';
+import { countStored } from './conversation.ts';
 
 export async function showResponse(exchange: Exchange): Promise<void> {
   if (parseStreamQuery(exchange.query).stream) {
@@ -28,6 +29,7 @@ export async function showResponse(exchange: Exchange): Promise<void> {
 export async function deleteResponse(exchange: Exchange): Promise<void> {
   const { param: id, services, reply } = exchange;
   await (await runningOf(exchange))?.cancel();
+  await countStored(exchange, id);
   if (!(await services.responses.remove(id, shareOf(contextOf(exchange).caller)))) throw notFound();
   reply.json(200, { id, object: 'response', deleted: true });
 }
@@ -62,9 +64,10 @@ async function runningOf(exchange: Exchange): ReturnType<Services['background'][
   return await services.background.running(id, shareOf(contextOf(exchange).caller));
 }
 
-/** Throws NOT_FOUND, also for a response of another client. */
+/** Throws NOT_FOUND, also for a response of another client; BUSY if it is too large for now. */
 async function storedOf(exchange: Exchange): Promise<StoredResponse> {
   const { param: id, services } = exchange;
+  await countStored(exchange, id);
   return (await services.responses.find(id, shareOf(contextOf(exchange).caller))) ?? refuse();
 }
 
