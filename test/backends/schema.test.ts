@@ -282,6 +282,11 @@ test('a schema that is too large or too deep is rejected', async () => {
   const both = [{ $ref: '#/$defs/d20' }, { $ref: '#/$defs/d21' }];
   assert.match((await refusal({ $defs, allOf: both })).message, /too complex/);
   assert.match((await refusal({ $defs, oneOf: both })).message, /too complex/);
+  // Merging copies the properties so far, once for each part.
+  const parts = (count: number): object[] =>
+    Array.from({ length: count }, (_, i) => ({ properties: { [`p${String(i)}`]: {} } }));
+  assert.ok(schemaGrammar({ type: 'object', allOf: parts(200) }, 'schema').length > 0);
+  assert.match((await refusal({ type: 'object', allOf: parts(350) })).message, /too complex/);
   const many = { oneOf: Array.from({ length: 2000 }, (_, i) => ({ const: i })) };
   assert.match((await refusal(many)).message, /too complex/);
   // A reference may be longer than any schema in its place.

@@ -36,10 +36,16 @@ export class References {
     const [one, other] = [this.resolve(a, path), this.resolve(b, path)];
     if (one === true || other === false) return other;
     if (other === true || one === false) return one;
-    const both = isObject(one) && isObject(other) ? merge(one, other) : null;
+    const both = isObject(one) && isObject(other) ? this.#merge(one, other) : null;
     if (both === null) throw invalid(path, 'cannot be enforced: the schemas cannot be merged into one');
     this.#work.read(both);
     return both;
+  }
+
+  #merge(a: JsonObject, b: JsonObject): JsonObject | null {
+    this.#work.copy(a);
+    this.#work.copy(b);
+    return merge(a, b);
   }
 
   #target(reference: Json, path: string): Json {

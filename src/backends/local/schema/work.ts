@@ -1,7 +1,7 @@
 /** The work that compiling schemas may take: a small schema can become huge through repeated references. */
 import { LIMITS } from '../../../protocol/limits.ts';
 import { invalid } from '../../../protocol/validate.ts';
-import { isObject, type Json } from './keywords.ts';
+import { isObject, type Json, type JsonObject } from './keywords.ts';
 
 /** Bytes of JSON read per unit of work. */
 const BYTES_READ = 64;
@@ -43,6 +43,12 @@ export class Work {
   /** Spends the cost of checking a schema, without the schemas in it. */
   visit(schema: Json): void {
     this.spend(1 + (isObject(schema) ? Object.keys(schema).length / KEYWORDS : 0));
+  }
+
+  /** Spends the cost of copying a schema's keywords and the list of its properties. */
+  copy(schema: JsonObject): void {
+    const { properties = null } = schema;
+    this.spend(Object.keys(schema).length + (isObject(properties) ? Object.keys(properties).length : 0));
   }
 
   /** Spends the cost of reading the whole value. */
