@@ -17,18 +17,18 @@ export class Shares {
   }
 
   /**
-   * Takes an amount for `share`, unless it, or all together, already hold all that they may. An amount above 1 may exceed
-   * the maximum, so that nothing is too large for a client that holds little.
+   * Takes an amount for `share`, unless less than `room` is left to it, or to all together. With less room than amount,
+   * the amount may exceed the maximum, so that nothing is too large for a client that holds little.
    */
-  take(share: string, amount = 1): boolean {
+  take(share: string, amount = 1, room = 1): boolean {
     const held = this.#held.get(share) ?? 0;
-    if (this.#total >= this.#most || held >= this.#mostOfOne) return false;
+    if (this.#total + room > this.#most || held + room > this.#mostOfOne) return false;
     this.#held.set(share, held + amount);
     this.#total += amount;
     return true;
   }
 
-  /** REQUIRES: `take(share, amount)` was true, once for each call. */
+  /** REQUIRES: `share` holds as much. */
   giveBack(share: string, amount = 1): void {
     const left = (this.#held.get(share) ?? amount) - amount;
     if (left > 0) this.#held.set(share, left);

@@ -7,6 +7,7 @@ import { MAX_KEYS } from '../../src/home/key-file.ts';
 import type { RouteScope } from '../../src/daemon/http/authorize.ts';
 import { LIMITS as GRPC } from '../../src/daemon/grpc/limits.ts';
 import { VALUE_BYTES } from '../../src/daemon/grpc/requests.ts';
+import { FREE_BYTES } from '../../src/daemon/http/body-budget.ts';
 import { MAX_PIECES } from '../../src/daemon/http/body.ts';
 import { MAX_DEPTH, MAX_VALUES, SCALAR_BYTES, STRUCTURE_BYTES } from '../../src/files/json-gauge.ts';
 import { PUBLIC } from '../../src/daemon/http/routes.ts';
@@ -64,6 +65,10 @@ test('the table of limits has the values of the code', () => {
         `all bodies at once, and requests that are being answered: their text, ${String(STRUCTURE_BYTES)} for each list, object and key, and ${String(SCALAR_BYTES)} for each value`,
         mebibytes(LISTENER.bodiesBytes),
       ],
+      [
+        `those of one API key, or of one address without keys, the first ${String(FREE_BYTES / 1024)} KiB of each aside`,
+        mebibytes(mostOfOneShare(LISTENER.bodiesBytes)),
+      ],
       ['a request for a background response, without its input', mebibytes(LIMITS.repeatedBytes)],
       ['nesting of JSON', String(MAX_DEPTH)],
       ['values in a body, text aside', String(MAX_VALUES)],
@@ -115,6 +120,10 @@ test('the table of limits of the gRPC port has the values of the code', () => {
     [
       `memory of all requests, from their arrival until they are answered: their bytes, and ${String(VALUE_BYTES)} for each value`,
       `${String(GRPC.requestsBytes / 1024 / 1024)} MiB`,
+    ],
+    [
+      `that of one API key, or of one address without keys, the first ${String(FREE_BYTES / 1024)} KiB of each aside`,
+      `${String(mostOfOneShare(GRPC.requestsBytes) / 1024 / 1024)} MiB`,
     ],
     ['nesting of JSON in a request', String(MAX_DEPTH)],
     ['values in a request, and in its JSON', String(MAX_VALUES)],

@@ -158,8 +158,8 @@ test('the one log line for repeated errors has their number', () => {
 });
 
 test('a complete message without end of stream: its slot and bytes time out and are freed', async () => {
-  const bytes = encode({ messages: [{ role: 'user', content: 'x'.repeat(4000) }] });
-  const limits = { arriving: 2, requestsBytes: 10_000 };
+  const bytes = encode({ messages: [{ role: 'user', content: 'x'.repeat(95_000) }] });
+  const limits = { arriving: 2, requestsBytes: 100_000 };
   const holdBoth = async (grpc: ScriptedGrpc): Promise<ClientHttp2Stream[]> => {
     const session = await openSession(grpc);
     const held = [call(session, GENERATE), call(session, GENERATE)];
@@ -218,13 +218,13 @@ test('one address cannot hold all places of arriving requests', async () => {
 });
 
 test('bytes of arriving requests count towards the total limit', async () => {
-  const grpc = await start({ grpc: { requestsBytes: 10_000 } });
+  const grpc = await start({ grpc: { requestsBytes: 100_000 } });
   const session = await openSession(grpc);
-  const bytes = encode({ messages: [{ role: 'user', content: 'x'.repeat(6000) }] });
+  const bytes = encode({ messages: [{ role: 'user', content: 'x'.repeat(125_000) }] });
   const first = call(session, GENERATE);
   first.write(framed(bytes));
   const client = grpc.connect();
-  const small = { messages: [{ role: 'user', content: 'y'.repeat(4000) }] };
+  const small = { messages: [{ role: 'user', content: 'y'.repeat(95_000) }] };
   await waitFor('the first to be counted', async () => {
     const { reason } = await failureOf(client.stream('Inference/Generate', small)).catch(() => ({ reason: '' }));
     return reason === 'BUSY';

@@ -12,13 +12,13 @@ const start = starter(test);
 
 test('a request that is too large, and too many at once', async () => {
   // The limit is on the memory of a request: its bytes plus a constant per value.
-  const grpc = await start({ grpc: { messageBytes: 10_000, requestsBytes: 6000 } });
+  const grpc = await start({ grpc: { messageBytes: 150_000, requestsBytes: 40_000 } });
   const client = grpc.connect();
   const ask = (bytes: number) =>
     client.stream('Inference/Generate', { messages: [{ role: 'user', content: 'x'.repeat(bytes) }] });
-  assert.equal((await failureOf(ask(20_000))).status, status.RESOURCE_EXHAUSTED);
-  assert.equal((await failureOf(ask(6000))).reason, 'BUSY');
-  for (let i = 0; i < 3; i += 1) for await (const _ of ask(4000));
+  assert.equal((await failureOf(ask(200_000))).status, status.RESOURCE_EXHAUSTED);
+  assert.equal((await failureOf(ask(130_000))).reason, 'BUSY');
+  for (let i = 0; i < 3; i += 1) for await (const _ of ask(85_000));
   assert.is(grpc.backend.requests.length, 3, 'what was held is given back');
 });
 

@@ -148,7 +148,7 @@ test('the budget of a body is freed after parsing, except for the text of a runn
 test('the values of requests that are being answered count towards the budget, not only their text', async () => {
   await withListener(
     {
-      limits: { bodiesBytes: 4 * MIB },
+      limits: { bodiesBytes: 6 * MIB },
       script: async function* (_, { signal }) {
         yield START;
         await once(signal, 'abort');
@@ -262,10 +262,10 @@ test('a connection with too many pipelined requests is cut off, and its requests
 });
 
 test('pipelined requests end with their connection and free their resources', async () => {
-  const content = 'x'.repeat(60_000);
+  const content = 'x'.repeat(120_000);
   await withListener(
     {
-      limits: { bodiesBytes: 300_000 },
+      limits: { bodiesBytes: 400_000 },
       script: async function* (_, { signal }) {
         yield START;
         await once(signal, 'abort');

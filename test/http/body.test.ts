@@ -162,9 +162,9 @@ test('Expect: 100-continue: the body is requested only if the headers are accept
 });
 
 test('the total size of bodies is limited: one more is BUSY, and the budget is freed later', async () => {
-  const small = await startScripted({ limits: { bodiesBytes: 100_000 } });
+  const small = await startScripted({ limits: { bodiesBytes: 300_000 } });
   try {
-    const body = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(60_000) }] });
+    const body = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(160_000) }] });
     const slow = await dial(small.port);
     slow.write(
       `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${String(body.length)}\r\n\r\n`,
@@ -187,6 +187,36 @@ test('the total size of bodies is limited: one more is BUSY, and the budget is f
     }
   } finally {
     await small.stop();
+  }
+});
+
+test('one client may hold three quarters of the budget, and small bodies are always read', async () => {
+  const shared = await startScripted({ limits: { bodiesBytes: 1_000_000 } });
+  const asKey = (key: string): void => void Object.assign(shared.world, { admits: 'local', key });
+  const send = (length: number): ReturnType<typeof ask> => {
+    const body = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(length) }] });
+    return ask(shared, PATH, { body, headers: JSON_TYPE });
+  };
+  const slow: Awaited<ReturnType<typeof dial>>[] = [];
+  try {
+    asKey('greedy');
+    // Each takes 196,608 bytes, with room for another one.
+    const body = 'x'.repeat(160_000);
+    await waitFor('a refusal', async () => {
+      const socket = await dial(shared.port);
+      slow.push(socket);
+      socket.on('error', () => undefined).resume();
+      socket.write(
+        `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 170000\r\n\r\n${body}`,
+      );
+      return (await send(160_000)).status === 429;
+    });
+    assert.is((await send(30_000)).status, 200);
+    asKey('other');
+    assert.is((await send(160_000)).status, 200);
+  } finally {
+    for (const socket of slow) socket.destroy();
+    await shared.stop();
   }
 });
 

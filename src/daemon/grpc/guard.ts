@@ -20,7 +20,7 @@ import type { Span } from '../../protocol/traces/span.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { isOurHost } from '../http/access.ts';
 import { authorize, type RouteScope } from '../http/authorize.ts';
-import { BodyShare, type BodyBudget } from '../http/body-budget.ts';
+import { BodyShare } from '../http/body-budget.ts';
 import { keyField } from '../request-log.ts';
 import type { Services } from '../services.ts';
 import { beginSpan, endSpan } from './call-span.ts';
@@ -44,7 +44,8 @@ type HandOn = (message: object) => void;
 
 /** State that all calls share. */
 interface Shared extends GuardOptions {
-  readonly budget: BodyBudget;
+  /** Bytes of all requests, by API key, or by address where no key is needed. */
+  readonly budget: Shares;
   /** Calls whose request is not complete yet, by API key, or by address where no key is needed. */
   readonly arriving: Shares;
 }
@@ -53,7 +54,7 @@ export function guard(options: GuardOptions): ServerInterceptor {
   const { limits } = options;
   const shared: Shared = {
     ...options,
-    budget: { left: limits.requestsBytes },
+    budget: new Shares(limits.requestsBytes),
     arriving: new Shares(limits.arriving),
   };
   return (method, call) => new GuardedCall(shared, method, call).intercept();
@@ -66,7 +67,8 @@ class GuardedCall {
   readonly #id = randomBytes(16).toString('hex');
   readonly #startedAt = performance.now();
   readonly #stream: Streams['current'];
-  readonly #share: BodyShare;
+  /** Until the call is admitted, none. */
+  #share: BodyShare | null = null;
   /** While the request arrives. */
   #arrival: { readonly share: string; readonly timer: NodeJS.Timeout } | null = null;
   #ended = false;
@@ -84,7 +86,6 @@ class GuardedCall {
     this.#method = method;
     this.#call = call;
     this.#stream = shared.streams.current;
-    this.#share = new BodyShare(shared.budget);
   }
 
   intercept(): ServerInterceptingCall {
@@ -145,6 +146,7 @@ class GuardedCall {
       this.#run(() => this.#refuse(new SvcError('TIMEOUT', 'the request took too long to arrive')));
     }, limits.requestMs);
     this.#arrival = { share, timer };
+    this.#share = new BodyShare(this.#shared.budget, share);
     metadata.set(ID_KEY, this.#id);
     next(metadata);
   }
@@ -182,7 +184,7 @@ class GuardedCall {
   }
 
   #count(bytes: number): void {
-    if (!this.#share.resize(bytes)) throw new SvcError('BUSY', 'too many large requests at once');
+    if (this.#share?.resize(bytes) === false) throw new SvcError('BUSY', 'too many large requests at once');
   }
 
   /** Runs `work`. A SvcError that it throws refuses the call; any other error ends the connection. */
@@ -214,7 +216,7 @@ class GuardedCall {
     this.#request = null;
     if (this.#ended) return;
     this.#ended = true;
-    this.#share.giveBack();
+    this.#share?.giveBack();
     if (this.#span !== null) endSpan(this.#span, code);
     const { services } = this.#shared;
     const { path } = this.#method;

@@ -1,22 +1,25 @@
-/** Budget of bytes for requests that are held at the same time. */
-export interface BodyBudget {
-  left: number;
-}
+import type { Shares } from '../../net/shares.ts';
 
-/** The bytes that one request has taken from a budget. */
+/** Bytes of each request that are not counted: small requests are read whatever else is held. */
+export const FREE_BYTES: number = 64 * 1024;
+
+/** The bytes that one request has taken from the budget of all requests that are held at the same time. */
 export class BodyShare {
-  readonly #budget: BodyBudget;
+  readonly #budget: Shares;
+  readonly #client: string;
   #bytes = 0;
 
-  constructor(budget: BodyBudget) {
+  /** `client`: whose part of the budget it takes. */
+  constructor(budget: Shares, client: string) {
     this.#budget = budget;
+    this.#client = client;
   }
 
   /** Changes the bytes taken to `bytes`. Returns false if too few are left. */
   resize(bytes: number): boolean {
-    const more = bytes - this.#bytes;
-    if (more > this.#budget.left) return false;
-    this.#budget.left -= more;
+    const more = countedOf(bytes) - countedOf(this.#bytes);
+    if (more > 0 && !this.#budget.take(this.#client, more, more)) return false;
+    if (more < 0) this.#budget.giveBack(this.#client, -more);
     this.#bytes = bytes;
     return true;
   }
@@ -30,4 +33,8 @@ export class BodyShare {
   giveBack(): void {
     this.resize(0);
   }
+}
+
+function countedOf(bytes: number): number {
+  return Math.max(0, bytes - FREE_BYTES);
 }

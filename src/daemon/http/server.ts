@@ -10,7 +10,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { CONTROL_CALLER, type Caller } from '../../protocol/caller.ts';
+import { CONTROL_CALLER, shareOf, type Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import { keyField } from '../request-log.ts';
@@ -69,7 +69,7 @@ export interface ListenerOptions {
 export function createListener({ services, control, limits: changed = {} }: ListenerOptions): Server {
   const limits: ListenerLimits = { ...LIMITS, ...(control ? CONTROL_LIMITS : {}), ...changed };
   const routes = control ? [...PUBLIC, ...CONTROL] : PUBLIC;
-  const bodies = { left: limits.bodiesBytes };
+  const bodies = new Shares(limits.bodiesBytes);
   const unreadAnswers = new Shares(limits.answersBytes);
 
   const server = createServer({
@@ -111,12 +111,11 @@ export function createListener({ services, control, limits: changed = {} }: List
       services.log.debug({ ...facts, status: res.statusCode, ms: performance.now() - arrivedAt }, 'request');
     });
 
-    const body = new BodyShare(bodies);
-    const request = { id, span, req, reply, services, body, arrivedAt, query, signal: client.signal };
+    const request = { id, span, req, reply, services, arrivedAt, query, signal: client.signal };
     const sender: { caller?: Caller | null; readonly address: string | undefined } = { address: socket.remoteAddress };
     const onCaller = (caller: Caller | null): void => void Object.assign(facts, keyField((sender.caller = caller)));
     let failure: SvcError | null = null;
-    answer(request, match, control, onCaller)
+    answer(request, match, { control, bodies, onCaller })
       .catch((thrown: unknown) => {
         const error = SvcError.from(thrown);
         failure = error;
@@ -125,7 +124,6 @@ export function createListener({ services, control, limits: changed = {} }: List
       })
       .catch((error: unknown) => containment.end(socket, error))
       .finally(() => {
-        body.giveBack();
         endSpan(span, res, failure);
       });
   };
@@ -172,10 +170,9 @@ interface RequestFacts extends Record<string, unknown> {
 }
 
 async function answer(
-  request: Omit<Exchange, 'param' | 'caller'>,
+  request: Omit<Exchange, 'param' | 'caller' | 'body'>,
   match: ReturnType<typeof findRoute>,
-  control: boolean,
-  onCaller: (caller: Caller | null) => void,
+  { control, bodies, onCaller }: { control: boolean; bodies: Shares; onCaller: (caller: Caller | null) => void },
 ): Promise<void> {
   const { req, reply, services } = request;
   const page = control ? undefined : allowPage(req, reply, services.origins);
@@ -201,9 +198,15 @@ async function answer(
     reply.setHeader('allow', allow);
     throw new SvcError('METHOD_NOT_ALLOWED', `this path answers ${allow} only`);
   }
-  const { body = 'json' } = route;
-  if (!control && route.method !== 'GET' && body !== 'none') checkContentType(req, body);
-  await route.handler({ ...request, param, caller });
+  const { body: kind = 'json' } = route;
+  if (!control && route.method !== 'GET' && kind !== 'none') checkContentType(req, kind);
+  const address = `address:${networkOf(req.socket.remoteAddress ?? '')}`;
+  const body = new BodyShare(bodies, caller === null ? address : shareOf(caller));
+  try {
+    await route.handler({ ...request, param, caller, body });
+  } finally {
+    body.giveBack();
+  }
 }
 
 function newId(): string {
