@@ -86,6 +86,9 @@ test('a word that is almost a model, or looks like one, is refused', async ({ ho
   const tagged = await svc(['run', 'zephyr:7b', 'hi'], { home });
   assertExit(tagged, 1);
   assert.match(tagged.stderr, /hint: pull it: svc model pull ollama:zephyr:7b/);
+  const other = await svc(['run', 'qwen3:32b', 'hi'], { home });
+  assertExit(other, 1);
+  assert.match(other.stderr, /hint: pull it: svc model pull ollama:qwen3:32b/);
 });
 
 test('a model of the catalogue is pulled with --yes, and only then', async ({ home, run }) => {

@@ -6,7 +6,6 @@
  * word that is almost such a name, or looks like `name:tag`, is refused: its words would go to another model.
  */
 import { SvcError } from '../../protocol/errors.ts';
-import { suggest } from '../../protocol/suggest.ts';
 import { isInCatalogue, isSource } from './offer-pull.ts';
 
 export interface ModelAndPrompt {
@@ -33,8 +32,8 @@ export async function modelAndPrompt(words: readonly string[], literal: readonly
   const known = await knownNames();
   if (known.some((name) => isNamedBy(first, name))) return named;
   if (await isInCatalogue(first)) return named;
-  const { catalogue } = await import('../../models/pull/catalogue.ts');
-  const likely = suggest(first, [...known, ...catalogue().models.map(({ name }) => name)]);
+  const { likelyName } = await import('../../models/pull/catalogue.ts');
+  const likely = likelyName(first, known);
   if (likely !== undefined && /\d/.test(first)) throw notAModel(first, `did you mean ${likely}?`);
   if (TAGGED.test(first)) throw notAModel(first, `pull it: svc model pull ollama:${first}.`);
   return alone;

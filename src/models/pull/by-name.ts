@@ -35,5 +35,5 @@ function resolve(
     return { reference, names: [isUsual ? found.name : `${found.name}:${quantization.toLowerCase()}`] };
   }
   if (isOllama) return { reference: parseOllamaReference(model), names: [] };
-  throw unknownShortName(short.name);
+  throw unknownShortName(model);
 }

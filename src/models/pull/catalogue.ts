@@ -58,16 +58,33 @@ export function estimatedBytes({ parameters_billions }: CatalogueEntry, quantiza
   return (parameters_billions * 1e9 * BITS[quantization]) / 8;
 }
 
-export function unknownShortName(name: string): SvcError {
-  const likely = suggest(
-    name,
-    catalogue().models.map((each) => each.name),
+/** Returns the name among `names`, or of the catalogue, that `typed` may mean; never one of another size. */
+export function likelyName(typed: string, names: readonly string[] = []): string | undefined {
+  const [name = '', tag] = typed.toLowerCase().split(':');
+  // Ollama's registry has the size in the tag.
+  const dashed = tag === undefined ? name : `${name}-${tag}`;
+  const size = sizeIn(dashed);
+  const known = [...names, ...catalogue().models.map((each) => each.name)].filter(
+    (each) => size === undefined || sizeIn(each) === size,
   );
-  return new SvcError('MODEL_NOT_FOUND', `the catalogue has no model ${JSON.stringify(name)}`, {
+  return suggest(dashed, known) ?? suggest(name, known);
+}
+
+/** Such as `0.6b`. */
+function sizeIn(name: string): string | undefined {
+  return /\d+(?:\.\d+)?b(?![a-z0-9])/i.exec(name)?.[0].toLowerCase();
+}
+
+/** `typed`: a name, perhaps with a tag. */
+export function unknownShortName(typed: string): SvcError {
+  const likely = likelyName(typed);
+  const meant = likely === undefined ? [] : [likely];
+  if (typed.includes(':')) meant.push(`ollama:${typed}`);
+  return new SvcError('MODEL_NOT_FOUND', `the catalogue has no model ${JSON.stringify(typed)}`, {
     hint:
-      likely === undefined
-        ? `see svc model search; or name its source: hf:owner/repo, or ollama:${name} for Ollama's registry`
-        : `did you mean ${likely}?`,
+      meant.length === 0
+        ? `see svc model search; or name its source: hf:owner/repo, or ollama:${typed} for Ollama's registry`
+        : `did you mean ${meant.join(' or ')}?`,
     param: 'model',
   });
 }

@@ -39,4 +39,19 @@ test('entries are found by name in any case, and searched by every word', () => 
   assert.match(unknownShortName('zzzzzz').hint ?? '', /ollama:zzzzzz/);
 });
 
+test("a name with Ollama's tag means the entry of that size, never one of another size", () => {
+  const hints: Record<string, string> = {
+    'qwen3:8b': 'did you mean qwen3-8b or ollama:qwen3:8b?',
+    'Llama3.2:3B': 'did you mean llama3.2-3b or ollama:Llama3.2:3B?',
+    'gemma3:4b': 'did you mean gemma3-4b or ollama:gemma3:4b?',
+    'qwen2.5-coder:7b': 'did you mean qwen2.5-coder-7b or ollama:qwen2.5-coder:7b?',
+    'qwen3-4:q8_0': 'did you mean qwen3-4b or ollama:qwen3-4:q8_0?',
+    'qwen3:32b': 'did you mean ollama:qwen3:32b?',
+    'zzzzzz:latest': 'did you mean ollama:zzzzzz:latest?',
+  };
+  for (const [typed, hint] of Object.entries(hints)) assert.is(unknownShortName(typed).hint, hint);
+  assert.is(unknownShortName('qwen3:8b').message, 'the catalogue has no model "qwen3:8b"');
+  assert.match(unknownShortName('qwen3-9b').hint ?? '', /^see svc model search; .*ollama:qwen3-9b/);
+});
+
 test.run();
