@@ -218,6 +218,32 @@ test('what a model writes is not trusted: no script, no style, no picture of ano
   );
 });
 
+test('an answer of thousands of nested lists or quotes is shown, and stays usable', async () => {
+  gate.open();
+  for (const mark of ['1. ', '> ', '- ']) {
+    answerInParts(mark.repeat(3000), 'deepest');
+    await ask('Nest');
+    await answer().getByText('deepest').waitFor();
+    await answer().getByText('tokens').waitFor();
+    await page.getByRole('button', { name: 'Send' }).waitFor();
+  }
+});
+
+test('an answer that cannot be shown is plain text, and the page stays', async () => {
+  gate.open();
+  await page.evaluate(() => {
+    // As an error of the library that reads Markdown.
+    HTMLDivElement.prototype.replaceChildren = () => {
+      throw new Error('broken');
+    };
+  });
+  answerInParts('Some **text**', '.');
+  await ask('Break');
+  await answer().getByText('Some **text**.').waitFor();
+  await page.getByRole('button', { name: 'Send' }).waitFor();
+  assert.match(await page.locator('.turn.user').innerText(), /Break/);
+});
+
 test('a model of this machine answers, and every kind of name is offered', async () => {
   const groups = page.getByLabel('Model', { exact: true }).locator('optgroup');
   // The page has just been opened, and may not know the names yet.

@@ -1,5 +1,5 @@
 /** The turns of a conversation. */
-import type { JSX } from 'preact';
+import { Component, type ComponentChildren, type JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { Icon } from '../parts/icon.tsx';
 import { CopyButton } from '../parts/copy-button.tsx';
@@ -15,18 +15,33 @@ export function Turns({ conversation }: { readonly conversation: Conversation })
     <ol class="turns" aria-label="Conversation">
       {turns.map((turn) => (
         <li key={turn.id} class={`turn ${turn.role}`}>
-          {turn.role === 'user' && <Question conversationId={id} turn={turn} isBusy={isBusy} />}
-          {turn.role === 'assistant' && <Answer conversation={conversation} turn={turn} isBusy={isBusy} />}
-          {turn.role === 'tool' && (
-            <div class="tool-result">
-              <span class="muted">Result</span>
-              <pre>{turn.text}</pre>
-            </div>
-          )}
+          <PlainIfBroken text={turn.text}>
+            {turn.role === 'user' && <Question conversationId={id} turn={turn} isBusy={isBusy} />}
+            {turn.role === 'assistant' && <Answer conversation={conversation} turn={turn} isBusy={isBusy} />}
+            {turn.role === 'tool' && (
+              <div class="tool-result">
+                <span class="muted">Result</span>
+                <pre>{turn.text}</pre>
+              </div>
+            )}
+          </PlainIfBroken>
         </li>
       ))}
     </ol>
   );
+}
+
+/** Shows the text alone if its contents throw: without it, one such turn would leave the whole page blank. */
+class PlainIfBroken extends Component<{ readonly text: string; readonly children: ComponentChildren }> {
+  static getDerivedStateFromError(): object {
+    return { isBroken: true };
+  }
+
+  override state: { readonly isBroken?: boolean } = {};
+
+  override render(): ComponentChildren {
+    return this.state.isBroken === true ? <pre class="said">{this.props.text}</pre> : this.props.children;
+  }
 }
 
 interface QuestionProps {

@@ -4,7 +4,7 @@
  * token are not made again.
  */
 import DOMPurify from 'dompurify';
-import { Marked, type Token } from 'marked';
+import { Marked, Tokenizer, type Token } from 'marked';
 import { Component, createRef, type JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { codeBlocks } from './code-blocks.ts';
@@ -12,8 +12,31 @@ import { codeBlocks } from './code-blocks.ts';
 /** Tags without attributes that models write for want of Markdown. */
 const PLAIN_TAG = /^<\/?(?:b|br|em|hr|i|kbd|s|strong|sub|sup)\s*\/?>$/i;
 
+/** Levels of lists and quotes. A model in a loop writes thousands, which would overflow the stack, and fill the width. */
+const MAX_DEPTH = 20;
+let depth = 0;
+
+/** `read` reads one level with all in it; undefined, too deep: the text stays as it was written. */
+function atDepth<T>(read: () => T): T | undefined {
+  if (depth === MAX_DEPTH) return undefined;
+  depth += 1;
+  try {
+    return read();
+  } finally {
+    depth -= 1;
+  }
+}
+
 const marked = new Marked({
   gfm: true,
+  tokenizer: {
+    blockquote(text) {
+      return atDepth(() => Tokenizer.prototype.blockquote.call(this, text));
+    },
+    list(text) {
+      return atDepth(() => Tokenizer.prototype.list.call(this, text));
+    },
+  },
   renderer: {
     image: ({ href, text }) => `<a href="${escape(href)}">${escape(text === '' ? href : text)}</a>`,
     // Other HTML is shown as it was written: a model that explains HTML means its text.
