@@ -17,7 +17,7 @@ import { ownCommand } from '../process/own-program.ts';
 import { crashFile, type Paths } from '../home/paths.ts';
 import { makeDirectorySync } from '../files/make-directory.ts';
 import { openToAppendSync, openToReadSync } from '../files/open-file.ts';
-import { whyOf } from '../files/why.ts';
+import { spaceHintOf, whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { ReadyRecord } from '../protocol/records.ts';
 import { orElse } from '../protocol/foreign-text.ts';
@@ -127,7 +127,7 @@ function openForAppend(file: string): number {
     return openToAppendSync(file, { empty: sizeOf(file) > LAST_BYTES * 64 });
   } catch (error) {
     throw new SvcError('CANNOT_WRITE', `cannot write ${file}: ${whyOf(error)}`, {
-      hint: 'make its directory writable, or set SVC_HOME to one that is',
+      hint: spaceHintOf(error) ?? 'make its directory writable, or set SVC_HOME to one that is',
       cause: error,
     });
   }

@@ -24,6 +24,7 @@ import {
 import { isSettingOfModels } from './model-settings.ts';
 import { partOf, type Schema } from './schema-keys.ts';
 import { withFileLock } from '../files/file-lock.ts';
+import { spaceHintOf } from '../files/why.ts';
 import type { Paths } from '../home/paths.ts';
 
 export interface Setting {
@@ -261,7 +262,7 @@ function asSvcError(file: string, error: unknown): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
   if (error instanceof SvcError || code === undefined) return error;
   return new SvcError('CANNOT_WRITE', `cannot write ${file}: ${message}`, {
-    hint: 'make it and its directory writable, or point SVC_CONFIG at another',
+    hint: spaceHintOf(error) ?? 'make it and its directory writable, or point SVC_CONFIG at another',
     cause: error,
   });
 }

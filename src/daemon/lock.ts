@@ -15,7 +15,7 @@ import { isLocked, whenFree } from '../files/file-lock.ts';
 import { makePrivateDirectory, type Paths } from '../home/paths.ts';
 import { isAlive } from '../process/process-identity.ts';
 import { makeDirectorySync } from '../files/make-directory.ts';
-import { whyOf } from '../files/why.ts';
+import { spaceHintOf, whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 
 /** Age at which a lock that its holder has not touched counts as stale and is taken over. */
@@ -71,7 +71,7 @@ async function lockHome(stateDir: string): Promise<() => Promise<void>> {
     if (isLocked(error))
       throw new SvcError('BUSY', 'another svc is starting in this home: try again in a few seconds', { cause: error });
     throw new SvcError('CANNOT_WRITE', `cannot write ${options.lockfilePath}: ${whyOf(error)}`, {
-      hint: 'make it writable, or set SVC_HOME to a directory that is',
+      hint: spaceHintOf(error) ?? 'make it writable, or set SVC_HOME to a directory that is',
       cause: error,
     });
   }

@@ -24,6 +24,12 @@ export function whyOf(error: unknown): string {
   return code === undefined ? 'no reason given' : (WORDS[code] ?? code);
 }
 
+/** What to do if the disk or its quota is full; undefined for any other error. */
+export function spaceHintOf(error: unknown): string | undefined {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ENOSPC' || code === 'EDQUOT' ? 'free space on this disk, and run the command again' : undefined;
+}
+
 /** True for errors of Node's `fs` and for NotAFileError. */
 export function isFileError(error: unknown): error is NodeJS.ErrnoException {
   if (!(error instanceof Error)) return false;

@@ -7,7 +7,7 @@ import { chmodSync, lstatSync } from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import path from 'node:path';
 import { makeDirectorySync } from '../files/make-directory.ts';
-import { whyOf } from '../files/why.ts';
+import { spaceHintOf, whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { variable, type Variable } from '../process/environment.ts';
 import { checkHome } from './home.ts';
@@ -120,7 +120,7 @@ export function makePrivateDirectory(directory: string): void {
   } catch (error) {
     if (error instanceof SvcError) throw error;
     throw new SvcError('CANNOT_WRITE', `cannot create ${directory}: ${whyOf(error)}`, {
-      hint: 'make it writable, or set SVC_HOME to a directory that is',
+      hint: spaceHintOf(error) ?? 'make it writable, or set SVC_HOME to a directory that is',
       cause: error,
     });
   }

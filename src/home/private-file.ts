@@ -8,7 +8,7 @@ import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
 import { withFileLock } from '../files/file-lock.ts';
 import { openToReadSync } from '../files/open-file.ts';
-import { whyOf } from '../files/why.ts';
+import { spaceHintOf, whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { given } from '../protocol/given.ts';
 
@@ -60,7 +60,7 @@ export async function changePrivate<Content>(
   } catch (error) {
     if (error instanceof SvcError) throw error;
     throw new SvcError('CANNOT_WRITE', `cannot write ${path}: ${whyOf(error)}`, {
-      hint: 'make its directory writable, or set SVC_HOME to another',
+      hint: spaceHintOf(error) ?? 'make its directory writable, or set SVC_HOME to another',
       cause: error,
     });
   }

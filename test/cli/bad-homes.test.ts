@@ -79,7 +79,9 @@ for (const [kind, make] of Object.entries(homes.unwritable)) {
       return;
     }
     for (const name of [...WRITING, ...(kind === FULL ? [] : STARTING)]) {
-      assertLast((await homes.run(dir, name)).result, `svc ${name} in a home that ${kind}`);
+      const { result } = await homes.run(dir, name);
+      assertLast(result, `svc ${name} in a home that ${kind}`);
+      if (kind === FULL) assert.match(result.stderr, 'hint: free space on this disk', name);
     }
     for (const name of READING) {
       const { code, stderr } = (await homes.run(dir, name)).result;
