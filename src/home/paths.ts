@@ -116,7 +116,14 @@ export function makePrivateDirectory(directory: string): void {
     const found = lstatSync(directory);
     if (!found.isDirectory()) throw unsafe(directory, 'it is not a directory');
     if (found.uid !== process.getuid?.()) throw unsafe(directory, `it belongs to user ${String(found.uid)}`);
-    if ((found.mode & 0o077) !== 0) chmodSync(directory, 0o700);
+    if ((found.mode & 0o077) === 0) return;
+    const names = readdirSync(directory);
+    if (names.length > 0 && !names.some(isOurs)) {
+      throw unsafe(directory, 'it has files of other programs, and other users have access', {
+        hint: `if only svc is to use it: chmod 700 ${directory}; otherwise set SVC_HOME or SVC_SOCKET to another place`,
+      });
+    }
+    chmodSync(directory, 0o700);
   } catch (error) {
     if (error instanceof SvcError) throw error;
     throw new SvcError('CANNOT_WRITE', `cannot create ${directory}: ${whyOf(error)}`, {
@@ -126,10 +133,12 @@ export function makePrivateDirectory(directory: string): void {
   }
 }
 
-function unsafe(directory: string, why: string): SvcError {
-  return new SvcError('CONFIG_INVALID', `${directory} is not safe to use: ${why}`, {
-    hint: 'remove it, or set SVC_HOME or SVC_SOCKET to another place',
-  });
+function unsafe(
+  directory: string,
+  why: string,
+  { hint } = { hint: 'remove it, or set SVC_HOME or SVC_SOCKET to another place' },
+): SvcError {
+  return new SvcError('CONFIG_INVALID', `${directory} is not safe to use: ${why}`, { hint });
 }
 
 /** Size of `sun_path` without its final zero. A longer path would be truncated silently. */
@@ -228,17 +237,22 @@ function pathRules(from: Surroundings): path.PlatformPath {
   return from.platform === 'win32' ? path.win32 : path.posix;
 }
 
-/** Throws CONFIG_INVALID if there is neither HOME nor an entry in /etc/passwd, as for some users of containers. */
+/**
+ * Throws CONFIG_INVALID if HOME is not absolute, as that would be another home in each working directory; or if there
+ * is neither HOME nor an entry in /etc/passwd, as for some users of containers.
+ */
 function homeOfUser(): string {
   try {
-    return homedir();
+  const hint = 'set HOME, or SVC_HOME to a directory for everything of svc';
+  let home: string;
+    home = homedir();
   } catch (error) {
-    throw new SvcError('CONFIG_INVALID', 'this user has no home directory', {
-      hint: 'set HOME, or SVC_HOME to a directory for everything of svc',
-      cause: error,
-    });
+    throw new SvcError('CONFIG_INVALID', 'this user has no home directory', { hint, cause: error });
   }
 }
+  if (path.isAbsolute(home)) return home;
+  const what = home === '' ? 'HOME is empty' : `HOME must be an absolute path, not ${home}`;
+  throw new SvcError('CONFIG_INVALID', what, { hint });
 
 function thisMachine(): Surroundings {
   return {

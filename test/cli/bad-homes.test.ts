@@ -71,6 +71,16 @@ test('doctor names the path in its failed check', async () => {
   }
 });
 
+test('without SVC_HOME, a HOME that is empty or relative is refused', async () => {
+  const dir = homes.path();
+  for (const HOME of ['', 'here']) {
+    const result = await svc(['config', 'set', 'http.port', '8000'], { home: { dir, env: { HOME } } as never });
+    assertRefused(result, `HOME=${HOME}`);
+    assert.is(result.code, 78);
+    assert.match(result.stderr, HOME === '' ? 'HOME is empty' : 'HOME must be an absolute path, not here');
+  }
+});
+
 for (const [kind, make] of Object.entries(homes.unwritable)) {
   test(`a home that ${kind}`, async () => {
     const dir = make();
