@@ -12,6 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { lock as acquire } from 'proper-lockfile';
 import { readDaemonFile, type DaemonFile } from '../home/daemon-file.ts';
 import { isLocked, whenFree } from '../files/file-lock.ts';
+import { belongingsOf, isOurs } from '../home/belongings.ts';
 import { makePrivateDirectory, type Paths } from '../home/paths.ts';
 import { isAlive } from '../process/process-identity.ts';
 import { makeDirectorySync } from '../files/make-directory.ts';
@@ -38,8 +39,11 @@ export async function becomeTheDaemon<T>(
   inherited?: number,
   prepare?: () => Promise<void>,
 ): Promise<T> {
-  makePrivateDirectory(paths.stateDir);
-  makePrivateDirectory(paths.runtimeDir);
+  const belongings = belongingsOf(paths, paths.modelsDir);
+  for (const directory of [paths.stateDir, paths.runtimeDir]) {
+    const made = belongings.filter((each) => each.directory === directory);
+    makePrivateDirectory(directory, (name) => made.some((each) => isOurs(each, name)));
+  }
   const release = await lockHome(paths.stateDir);
   try {
     await refuseSecond(paths, inherited !== undefined);

@@ -3,7 +3,7 @@
  * used before and is no longer writable is accepted: a daemon may run in it, and many commands only read.
  */
 import { accessSync, constants, lstatSync, readdirSync, statfsSync, statSync, type Stats } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, parse, resolve } from 'node:path';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 
@@ -19,6 +19,7 @@ export function checkHome(home: string): void {
     return;
   }
   if (!found.isDirectory()) throw invalid(home, 'it is not a directory');
+  if (resolve(home) === parse(home).root) throw invalid(home, 'it is the root directory');
   const names = namesIn(home);
   if (names.length === 0) requireWritable(home, home);
   else if (isOfKernel(home)) throw cannotWrite(home, 'the file system is read-only');

@@ -3,7 +3,7 @@
  * $SVC_HOME. `pathsFrom` only computes; `makePrivateDirectory` creates.
  */
 import { createHash } from 'node:crypto';
-import { chmodSync, lstatSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync } from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import path from 'node:path';
 import { makeDirectorySync } from '../files/make-directory.ts';
@@ -107,9 +107,10 @@ export function responsesFolder({ stateDir }: Pick<Paths, 'stateDir'>): string {
 
 /**
  * Creates `directory`, or takes an existing one, and makes it accessible to this user only.
- * Throws CONFIG_INVALID when it is a link, not a directory, or belongs to another user.
+ * Throws CONFIG_INVALID when it is a link, not a directory, or belongs to another user; with `isOurs`, also when others
+ * have access and it has entries, none of them svc's: closing it would break another program.
  */
-export function makePrivateDirectory(directory: string): void {
+export function makePrivateDirectory(directory: string, isOurs: (name: string) => boolean = () => true): void {
   try {
     makeDirectorySync(directory);
     if (process.platform === 'win32') return;
@@ -242,17 +243,17 @@ function pathRules(from: Surroundings): path.PlatformPath {
  * is neither HOME nor an entry in /etc/passwd, as for some users of containers.
  */
 function homeOfUser(): string {
-  try {
   const hint = 'set HOME, or SVC_HOME to a directory for everything of svc';
   let home: string;
+  try {
     home = homedir();
   } catch (error) {
     throw new SvcError('CONFIG_INVALID', 'this user has no home directory', { hint, cause: error });
   }
-}
   if (path.isAbsolute(home)) return home;
   const what = home === '' ? 'HOME is empty' : `HOME must be an absolute path, not ${home}`;
   throw new SvcError('CONFIG_INVALID', what, { hint });
+}
 
 function thisMachine(): Surroundings {
   return {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { checkHome } from '../../src/home/home.ts';
 import { makePrivateDirectory, pathsFrom, type Surroundings } from '../../src/home/paths.ts';
 import type { Variable } from '../../src/process/environment.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
@@ -112,6 +113,30 @@ test('the private directory is created with mode 0700; an existing one that is t
   chmodSync(directory, 0o777);
   makePrivateDirectory(directory);
   assert.is(statSync(directory).mode & 0o777, 0o700);
+});
+
+test('an open directory with files of other programs only is refused, and keeps its mode', () => {
+  const directory = join(scratch, 'shared');
+  mkdirSync(directory);
+  chmodSync(directory, 0o755);
+  writeFileSync(join(directory, 'other.pid'), '');
+  const make = (): void => makePrivateDirectory(directory, (name) => name === 'svc.sock');
+  const error = refusal(make);
+  assert.is(error.code, 'CONFIG_INVALID');
+  assert.match(error.hint ?? '', `chmod 700 ${directory}`);
+  assert.is(statSync(directory).mode & 0o777, 0o755);
+  // Of an older version, or of a volume that is mounted with other modes.
+  writeFileSync(join(directory, 'svc.sock'), '');
+  make();
+  assert.is(statSync(directory).mode & 0o777, 0o700);
+});
+
+test('the root directory is refused as SVC_HOME', () => {
+  for (const home of ['/', '//', '/tmp/..']) {
+    const error = refusal(() => checkHome(home));
+    assert.is(error.code, 'CONFIG_INVALID');
+    assert.match(error.message, 'it is the root directory');
+  }
 });
 
 test('a link, a file or a directory of another user is not accepted as the private directory', () => {
