@@ -68,6 +68,19 @@ async function troubleAt({ what, path, kind, access: needed }: Place): Promise<s
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return trouble(whyOf(error));
     // Missing, or a broken link: only a missing path is created when it is needed, and it may be created just now.
     const entry = await lstat(path).catch(() => null);
-    return entry?.isSymbolicLink() === true ? trouble('it is a broken link') : null;
+    if (entry?.isSymbolicLink() === true) return trouble('it is a broken link');
+    const why = kind === 'directory' && (needed & W_OK) !== 0 ? await whyNotIn(dirname(path)) : null;
+    return why === null ? null : trouble(why);
+  }
+}
+
+/** Returns why nothing can be created in a directory, which may itself have to be created; null: it can. */
+async function whyNotIn(directory: string): Promise<string | null> {
+  try {
+    await access(directory, W_OK | X_OK);
+    return null;
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT' && dirname(directory) !== directory;
+    return isMissing ? await whyNotIn(dirname(directory)) : `it is missing, and ${directory}: ${whyOf(error)}`;
   }
 }

@@ -1,9 +1,10 @@
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { placesOfConfig, troublesOf, type StoragePaths } from '../../src/home/storage.ts';
 import { makeHome, type Home } from '../support/home.ts';
+import { canMount, mountMemoryDisk, unmount } from '../support/memory-disk.ts';
 
 const NOW = new Date('2026-01-01T00:00:00Z');
 
@@ -31,6 +32,23 @@ test('what is absent is no trouble, a broken link is', async ({ paths }) => {
   assert.equal(await troublesOf(paths, NOW), []);
   symlinkSync('nowhere', paths.logFile);
   assert.equal(await troublesOf(paths, NOW), [`the log ${paths.logFile} cannot be used: it is a broken link`]);
+});
+
+test('a directory that is absent and cannot be created is trouble', async ({ home, paths }) => {
+  const disk = join(home.dir, 'disk');
+  mkdirSync(disk);
+  const isMounted = canMount();
+  if (isMounted) mountMemoryDisk(disk, 'size=64k,ro');
+  else chmodSync(disk, 0o500);
+  const cacheDir = join(disk, 'of', 'svc');
+  try {
+    const [trouble = '', ...more] = await troublesOf({ ...paths, cacheDir }, NOW);
+    if (isMounted || process.getuid?.() !== 0)
+      assert.match(trouble, `the cache directory ${cacheDir} cannot be used: it is missing, and ${disk}: `);
+    assert.equal(more, []);
+  } finally {
+    if (isMounted) await unmount(disk);
+  }
 });
 
 test('the config may be absent, but not be something else', async ({ home, paths }) => {
