@@ -52,6 +52,7 @@ test('the first word is the model if it names one; the other words are one promp
   assert.equal(await answered('GEMMA3-tiny', 'how are you'), quoted);
   assert.equal(await answered('gemma3-tiny', '--', 'how', 'are', 'you'), quoted);
   assert.is((await answered('mario', 'how', 'are', 'you')).model, 'mario');
+  assert.is((await answered('-m', 'default', 'hi')).model, 'builtin');
   assert.is((await answered(MODEL, 'how', 'are', 'you')).tokens, quoted.tokens);
   // Not the name of a model: the default model gets all words.
   const asked = await answered('what', 'is', 'svc');

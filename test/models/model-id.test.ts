@@ -1,10 +1,13 @@
 /** Model ids: for any file name the id is short, plain and unused. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { newId } from '../../src/models/store/lookup.ts';
 import { checkModelId, modelIdFor } from '../../src/models/store/model-id.ts';
+import type { Registry } from '../../src/models/store/registry.ts';
 import { rejection } from '../support/errors.ts';
 
 const none: ReadonlySet<string> = new Set();
+const NO_MODELS: Registry = { version: 1, default: null, models: [], damaged: [], unreferenced: {} };
 
 test('the id is the file name, reduced to characters that are easy to type', () => {
   assert.is(modelIdFor('/models/Qwen2.5-0.5B-Instruct-Q4_0.gguf', none), 'Qwen2.5-0.5B-Instruct-Q4_0');
@@ -42,6 +45,8 @@ test('a given name is used unchanged or refused', async () => {
     await rejection(() => checkModelId(name), 'INVALID_REQUEST', /cannot be the name/);
   }
   await rejection(() => checkModelId('Builtin'), 'INVALID_REQUEST', /built-in/);
+  await rejection(() => checkModelId('Default'), 'INVALID_REQUEST', /means the default model/);
+  assert.is(newId(undefined, 'default.gguf', NO_MODELS), 'default-2');
 });
 
 test('an id made from any name is also valid as a given name', () => {

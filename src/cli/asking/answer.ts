@@ -5,7 +5,7 @@ import type { GenerateRequest, GenerateResult, Lora, Message, Sampling } from '.
 import { given } from '../../protocol/given.ts';
 import type { answerFlags, FlagValues, routingFlags } from '../spec.ts';
 import { count } from '../terminal/format.ts';
-import { modelName } from '../machine/model-name.ts';
+import { requestedModel } from '../machine/model-name.ts';
 import { say, sayProgress } from '../terminal/output.ts';
 
 /** After this long without an event, a terminal shows "waiting for the model". */
@@ -99,7 +99,7 @@ export function requestOf(
     sampling,
     stop: [...flags.stop],
     ...given({
-      model: model === undefined ? undefined : modelName(model),
+      model: requestedModel(model),
       max_tokens: flags['max-tokens'],
       truncate: flags.truncate ? true : undefined,
       lora: flags.lora.length === 0 ? undefined : flags.lora.map(loraOf),

@@ -17,7 +17,7 @@ import type { LoadedModelHealth, StepsHealth } from '../../protocol/records.ts';
 import { jsonFlag, modelFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { text } from '../terminal/format.ts';
 import { facts } from '../terminal/layout.ts';
-import { modelName } from '../machine/model-name.ts';
+import { requestedModel } from '../machine/model-name.ts';
 import { out, say, sayProgress } from '../terminal/output.ts';
 import { printResult } from '../terminal/result.ts';
 
@@ -140,7 +140,7 @@ function requestOf({ model, 'max-tokens': maxTokens }: Flags<typeof spec>, words
     sampling: {},
     stop: [],
     max_tokens: maxTokens,
-    ...given({ model: model === undefined ? undefined : modelName(model) }),
+    ...given({ model: requestedModel(model) }),
   };
 }
 

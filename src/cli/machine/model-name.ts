@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { existsSync } from 'node:fs';
+import { DEFAULT_NAME } from '../../models/store/model-id.ts';
 
 /**
  * Turns a typed model into the form that the daemon and the store take: a path becomes `file:` and the absolute path.
@@ -11,4 +12,9 @@ export function modelName(typed: string): string {
     /^(\.{0,2}|[A-Za-z]:)[/\\]/.test(typed) ||
     (/[/\\]/.test(typed) && existsSync(typed));
   return isPath ? `file:${resolve(typed)}` : typed;
+}
+
+/** Returns `modelName`; undefined for the default model. */
+export function requestedModel(typed: string | undefined): string | undefined {
+  return typed === undefined || typed === DEFAULT_NAME ? undefined : modelName(typed);
 }

@@ -3,7 +3,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import { findNamed, taggedAs } from '../../protocol/model/named.ts';
 import { suggest } from '../../protocol/suggest.ts';
 import { BUILTIN_ID } from './builtin-id.ts';
-import { freeId, modelIdFor } from './model-id.ts';
+import { DEFAULT_NAME, freeId, modelIdFor } from './model-id.ts';
 import type { Registry, RegistryEntry } from './registry.ts';
 
 /** How a new model is named. */
@@ -20,10 +20,12 @@ export function defaultIdOf(registry: Registry): string {
   return registry.models.find(({ id }) => id === registry.default)?.id ?? BUILTIN_ID;
 }
 
-/** All names in use, in lower case. */
+/** All names that a new model cannot have, in lower case. */
 export function namesIn(registry: Registry): Set<string> {
   return new Set(
-    [BUILTIN_ID, ...registry.models.flatMap(({ id, aliases }) => [id, ...aliases])].map((name) => name.toLowerCase()),
+    [BUILTIN_ID, DEFAULT_NAME, ...registry.models.flatMap(({ id, aliases }) => [id, ...aliases])].map((name) =>
+      name.toLowerCase(),
+    ),
   );
 }
 

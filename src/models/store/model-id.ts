@@ -6,6 +6,9 @@ import { parse } from 'node:path';
 import { SvcError } from '../../protocol/errors.ts';
 import { BUILTIN_ID } from './builtin-id.ts';
 
+/** In requests, means the default model. */
+export const DEFAULT_NAME = 'default';
+
 const LONGEST = 128;
 const VALID = /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/i;
 
@@ -13,6 +16,12 @@ const VALID = /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/i;
 export function checkModelId(id: string): void {
   if (id.toLowerCase() === BUILTIN_ID) {
     throw new SvcError('INVALID_REQUEST', `the name ${BUILTIN_ID} is taken by the built-in model`, { param: 'name' });
+  }
+  if (id.toLowerCase() === DEFAULT_NAME) {
+    throw new SvcError('INVALID_REQUEST', `the name ${DEFAULT_NAME} means the default model`, {
+      hint: 'choose another name; to set the default model: svc model default NAME',
+      param: 'name',
+    });
   }
   if (!VALID.test(id) || id.length > LONGEST) {
     throw new SvcError('INVALID_REQUEST', `${JSON.stringify(id.slice(0, LONGEST))} cannot be the name of a model`, {
