@@ -117,13 +117,26 @@ test('/model switches the model; an unknown model is refused', async ({ chat, ho
   assertExit(result, 0);
   const none = await chat('/model othr\n');
   assertExit(none, 1);
-  assert.match(none.stderr, /no model "othr"\nhint: did you mean "other"/);
+  assert.match(none.stderr, /no model "othr"\nhint: did you mean other\?/);
 });
 
 test('the flags reach the engine; with wrong flags the chat does not start', async ({ chat }) => {
   assert.is.not((await chat('Hello\n', '-s', 'Be brief')).stdout, (await chat('Hello\n')).stdout);
   assertExit(await chat('Hello\n', '--local', '--cloud'), 2);
-  assertExit(await chat('Hello\n', '-m', 'bultin'), 1);
+  for (const input of ['Hello\n', '']) {
+    const wrong = await chat(input, '-m', 'bultin');
+    assertExit(wrong, 1);
+    assert.match(wrong.stderr, /there is no model "bultin"\nhint: did you mean builtin\?/);
+  }
+  assertExit(await chat('', '-m', 'no/such.gguf'), 1);
+});
+
+test('-m default is the default model, and a name of a provider is not checked before it is asked', async (context) => {
+  const { chat, home } = context;
+  assert.is((await chat('Hello\n', '-m', 'default')).stdout, (await chat('Hello\n')).stdout);
+  assert.match((await chat('/model\n', '-m', 'default')).stderr, /^svc: chatting with random$/m);
+  assertExit(await svc(['provider', 'set', 'farm', '--base-url', 'http://127.0.0.1:9/v1'], { home }), 0);
+  assertExit(await chat('', '-m', 'farm/sage'), 0);
 });
 
 test('from a pipe the first error ends the chat with its exit code', async ({ home }) => {

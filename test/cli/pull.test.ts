@@ -141,6 +141,17 @@ test('search lists the catalogue, and searches the hub if given words', async ({
   hub.onHub = (_, res) => {
     res.writeHead(500).end();
     return true;
+  for (const command of [
+    ['model', 'load'],
+    ['model', 'default'],
+    ['model', 'show'],
+    ['bench', '-m'],
+    ['chat', '-m'],
+  ]) {
+    const missing = await run(...command, 'smollm2-360m');
+    assertExit(missing, 1);
+    assert.match(missing.stderr, /hint: pull it: svc model pull smollm2-360m$/m, command.join(' '));
+  }
   };
   const without = await svc(['model', 'search', 'code'], { home, env: env() });
   assertExit(without, 0);

@@ -36,6 +36,11 @@ export async function offeringPull<Result>(
   return await act();
 }
 
+/** As `offeringPull`, but only with the pull command as the hint of the error. */
+export async function namingPull<Result>(model: string | undefined, act: () => Promise<Result>): Promise<Result> {
+  return await offeringPull(model, { json: true }, act);
+}
+
 /** True if `model` is a name of the catalogue, perhaps with a quantization: `qwen3-4b:q8_0`. */
 export async function isInCatalogue(model: string): Promise<boolean> {
   const { parseReference } = await import('../../models/pull/reference.ts');

@@ -13,6 +13,7 @@ import type { GenerateRequest, GenerateResult } from '../../protocol/generate.ts
 import { given } from '../../protocol/given.ts';
 import { LIMITS } from '../../protocol/limits.ts';
 import { receive } from '../asking/answer.ts';
+import { namingPull } from '../asking/offer-pull.ts';
 import type { LoadedModelHealth, StepsHealth } from '../../protocol/records.ts';
 import { jsonFlag, modelFlag, type Flags, type Run, type Spec } from '../spec.ts';
 import { text } from '../terminal/format.ts';
@@ -66,7 +67,7 @@ export const run: Run<typeof spec> = async (flags) => {
   const { queue, models } = await client.health();
   if (queue.active > 0) say('other requests are running in the daemon: the figures will include their load');
   try {
-    const record = await measure(client, flags, models);
+    const record = await namingPull(flags.model, () => measure(client, flags, models));
     sayProgress('');
     printResult(flags.json, record, describe(record));
   } finally {

@@ -15,8 +15,9 @@ import { answerFlags, modelFlag, rawFlag, routingFlags, systemFlag, type Flags, 
 import { ensureServing } from '../machine/daemon.ts';
 import { definitions } from '../terminal/layout.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
+import { namingPull, offeringPull } from '../asking/offer-pull.ts';
 import { KeptConversation, openHistory } from '../machine/history.ts';
-import { modelName } from '../machine/model-name.ts';
+import { DEFAULT_NAME } from '../../models/store/model-id.ts';
 import { err, report, say, sayMore } from '../terminal/output.ts';
 import { openTurns, type Turns } from '../asking/turns.ts';
 import { openWriter } from '../asking/writer.ts';
@@ -45,6 +46,8 @@ export const run: Run<typeof spec> = async (flags) => {
   const paths = resolvePaths();
   const chat = new Chat(paths, flags, new KeptConversation(openHistory()));
   await chat.connect();
+  const { model } = flags;
+  if (model !== undefined) await offeringPull(model, { json: false }, () => chat.useModel(model));
   if (flags.provider !== undefined || flags.cloud) {
     const { ensureKey } = await import('../asking/provider-key.ts');
     await ensureKey(new ControlClient(paths.socketPath), paths, flags);
@@ -89,7 +92,6 @@ class Chat {
     this.#kept = kept;
     this.#paths = paths;
     this.#flags = flags;
-    this.#model = flags.model;
     this.#client = new ControlClient(paths.socketPath);
   }
 
@@ -104,7 +106,7 @@ class Chat {
   }
 
   async modelInUse(): Promise<string> {
-    if (this.#model !== undefined) return this.#model;
+    if (this.#model !== undefined && this.#model !== DEFAULT_NAME) return this.#model;
     if (routeOf(this.#flags) !== undefined && !this.#flags.local)
       return this.#flags.provider === undefined
         ? 'the default cloud provider'
@@ -171,7 +173,7 @@ class Chat {
         say('the conversation was cleared');
         return;
       case '/model':
-        if (argument !== '') await this.#useModel(argument);
+        if (argument !== '') await namingPull(argument, () => this.useModel(argument));
         say(`chatting with ${await this.modelInUse()}`);
         return;
       default: {
@@ -183,19 +185,24 @@ class Chat {
     }
   }
 
-  /** Checks the name of a local model now; a provider checks its own names when it is asked. */
-  async #useModel(typed: string): Promise<void> {
-    const name = modelName(typed);
-    const route = routeOf(this.#flags);
-    if (!name.startsWith('file:') && (route === undefined || route === 'local')) {
-      const known = (await this.#client.models()).flatMap(({ id, aliases }) => [id, ...aliases]);
-      if (!known.includes(name)) {
-        const likely = suggest(name, known);
-        throw new SvcError('MODEL_NOT_FOUND', `no model ${JSON.stringify(typed.slice(0, 80))}`, {
-          hint: likely === undefined ? 'see `svc model list`' : `did you mean "${likely}"?`,
-        });
-      }
+  /** Checks the name of a local model now. @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID */
+  async useModel(typed: string): Promise<void> {
+    if (!(await this.#isElsewhere(typed))) {
+      const { findModel } = await import('../machine/models.ts');
+      await findModel(typed);
     }
     this.#model = typed;
+  }
+
+  /** True for a name of a policy or a provider, which checks it when it is asked, and for the default model. */
+  async #isElsewhere(name: string): Promise<boolean> {
+    const route = routeOf(this.#flags);
+    if (name === DEFAULT_NAME || (route !== undefined && route !== 'local')) return true;
+    if (route === 'local') return false;
+    const [listed, providers] = await Promise.all([this.#client.listed(), this.#client.providers()]);
+    return (
+      listed.some(({ id, kind }) => id === name && kind !== 'local') ||
+      providers.some((provider) => provider.name !== 'local' && name.startsWith(`${provider.name}/`))
+    );
   }
 }

@@ -1,3 +1,4 @@
+import { namingPull } from '../../asking/offer-pull.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { modelName } from '../../machine/model-name.ts';
 import { findModel, named, openStore } from '../../machine/models.ts';
@@ -11,7 +12,7 @@ export const spec = {
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = async ({ json }, { model }) => {
-  await named(openStore()).setDefault(modelName(model));
+  await namingPull(model, () => named(openStore()).setDefault(modelName(model)));
   const record = await findModel(model);
   printResult(json, record, `the default model is ${record.id}`);
 };

@@ -1,5 +1,6 @@
 import { ControlClient } from '../../../client/control-client.ts';
 import { resolvePaths } from '../../../home/paths.ts';
+import { namingPull } from '../../asking/offer-pull.ts';
 import { jsonLinesFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { ByteProgress } from '../../terminal/byte-progress.ts';
 import { count } from '../../terminal/format.ts';
@@ -29,14 +30,18 @@ export const run: Run<typeof spec> = async ({ json, context, 'keep-alive': keepA
   };
   const progress = new ByteProgress(`loading ${model}`);
   try {
-    for await (const event of client.load(modelName(model), new AbortController().signal, wishes)) {
-      if (json) printJsonLine(event);
-      else if (event.type === 'progress') progress.show(event);
-      else {
-        sayProgress('');
-        printText(`loaded ${event.model} (pid ${String(event.pid)}, context of ${count(event.context_length)} tokens)`);
+    await namingPull(model, async () => {
+      for await (const event of client.load(modelName(model), new AbortController().signal, wishes)) {
+        if (json) printJsonLine(event);
+        else if (event.type === 'progress') progress.show(event);
+        else {
+          sayProgress('');
+          printText(
+            `loaded ${event.model} (pid ${String(event.pid)}, context of ${count(event.context_length)} tokens)`,
+          );
+        }
       }
-    }
+    });
   } finally {
     sayProgress('');
   }

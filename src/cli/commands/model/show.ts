@@ -4,6 +4,7 @@ import { toModelfile } from '../../../models/modelfile/modelfile.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import type { Sampling } from '../../../protocol/generate.ts';
 import type { ModelMemory, ModelPlacement, ModelRecord } from '../../../protocol/records.ts';
+import { namingPull } from '../../asking/offer-pull.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes, count, short, text } from '../../terminal/format.ts';
 import { facts } from '../../terminal/layout.ts';
@@ -25,7 +26,7 @@ export const spec = {
 } as const satisfies Spec;
 
 export const run: Run<typeof spec> = async ({ modelfile, json }, { model }) => {
-  const record = await findModel(model);
+  const record = await namingPull(model, () => findModel(model));
   if (modelfile) {
     const text = toModelfile(record.from ?? record.id, record.settings ?? {}, record.adapters);
     printValue(json, { modelfile: text }, text);
