@@ -144,6 +144,17 @@ test('a port that is in use is named in the error', async ({ home }) => {
     });
     assertExit(result, 1);
     assert.match(result.stderr, new RegExp(String(port)));
+    for (const [command, code] of [
+      ['start', 1],
+      ['run', 78],
+    ] as const) {
+      const { stderr, ...json } = await svc([command, '--json', ...(command === 'run' ? ['hi'] : [])], {
+        home,
+        env: { SVC_HTTP_ADDR: `127.0.0.1:${String(port)}` },
+      });
+      assertExit({ stderr, ...json }, code);
+      assert.is((JSON.parse(stderr) as { error: { code: string } }).error.code, 'CONFIG_INVALID');
+    }
   } finally {
     other.close();
   }

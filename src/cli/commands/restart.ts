@@ -102,7 +102,9 @@ async function start(paths: Paths, { json, wasRunning }: { json: boolean; wasRun
   } catch (error) {
     if (!wasRunning || !(error instanceof SvcError)) throw error;
     const message = `the old daemon has ended, but the new one does not serve: ${error.message}`;
-    throw new SvcError(error.code === 'NOT_READY' ? 'INTERNAL' : error.code, message, given({ hint: error.hint }));
+    // The exit codes of NOT_READY and CONFIG_INVALID mean that the old daemon still runs.
+    const code = ['NOT_READY', 'CONFIG_INVALID'].includes(error.code) ? 'INTERNAL' : error.code;
+    throw new SvcError(code, message, given({ hint: error.hint }));
   }
 }
 

@@ -5,7 +5,7 @@ import { given } from '../../protocol/given.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { ensureDaemon } from '../machine/daemon.ts';
 import { sayIfOther } from '../machine/other-version.ts';
-import { say } from '../terminal/output.ts';
+import { report, say } from '../terminal/output.ts';
 import { printResult } from '../terminal/result.ts';
 
 export const spec = {
@@ -25,8 +25,13 @@ export const spec = {
 
 export const run: Run<typeof spec> = async ({ timeout, json }) => {
   const paths = resolvePaths();
-  const { wasRunning, trouble } = await ensureDaemon(paths, { timeoutMs: timeout, json });
-  // A failed start exits with 1; exit code 4 is for `status` and `health`.
+  // A failed start exits with 1; exit code 4 is for `status` and `health`, 78 for a start that was not tried.
+  const started = await ensureDaemon(paths, { timeoutMs: timeout, json }).catch((error: unknown) => {
+    if (!(error instanceof SvcError) || error.code !== 'CONFIG_INVALID') throw error;
+    report(error, json);
+  });
+  if (started === undefined) return 1;
+  const { wasRunning, trouble } = started;
   if (trouble !== null) throw new SvcError('INTERNAL', trouble.message, given({ hint: trouble.hint }));
   const status = await new ControlClient(paths.socketPath).status();
   const state = wasRunning ? 'is already running' : 'is ready';
@@ -35,4 +40,5 @@ export const run: Run<typeof spec> = async ({ timeout, json }) => {
   printResult(json, record, `svc ${state} (pid ${String(status.pid)})${address}`);
   sayIfOther(status);
   if (status.state === 'DEGRADED') say('the state is DEGRADED: `svc status` shows why');
+  return 0;
 };

@@ -49,7 +49,7 @@ const START_MS = 60_000;
  */
 export async function ensureServing(paths: Paths, json: boolean): Promise<void> {
   const onSpawn = (): void => {
-    say('starting the daemon');
+    if (!json) say('starting the daemon');
   };
   const { wasRunning, trouble, isStarting } = await ensureDaemon(paths, { timeoutMs: START_MS, json, onSpawn });
   if (trouble !== null && isStarting) throw trouble;
@@ -70,8 +70,7 @@ function died({ end, code, lines }: Died, json: boolean): SvcError {
     for (const line of others) sayMore(formatLogLine(line, { colour: err.hasColour, date: false }));
   }
   return new SvcError(
-    // A failed start is exit 1, except for files that cannot be written.
-    code === ERRORS.CANNOT_WRITE.exit ? 'CANNOT_WRITE' : 'INTERNAL',
+    (['CANNOT_WRITE', 'CONFIG_INVALID'] as const).find((each) => code === ERRORS[each].exit) ?? 'INTERNAL',
     `the daemon ended as it started (${end})${reason === undefined ? '' : `: ${reason}`}`,
     {
       hint:
