@@ -49,6 +49,10 @@ test('a failed check is first, then a model, then a warning', () => {
   assert.match(first([warn], 'builtin') ?? '', /^svc pull \S+$/);
   assert.is(first([warn], 'builtin', 'mine'), 'user: be another');
   assert.is(first([], 'builtin', 'mine'), null);
+  const daemon = check('daemon', 'warn', null, { hint: 'see the log' });
+  assert.is(first([daemon], 'builtin', 'mine'), 'daemon: see the log');
+  const store = check('model_store', 'warn', null, { hint: 'restore the file' });
+  assert.is(first([daemon, store], 'builtin', 'mine'), 'model_store: restore the file');
   assert.is(adviceFrom([], null, here).only_builtin, false);
 });
 

@@ -27,7 +27,9 @@ export function adviceFrom(
   const onlyBuiltin = models?.every(({ id }) => id === BUILTIN_ID) ?? false;
   const suggested = suggestedFor(machine);
   const hintOf = (status: DoctorCheck['status']): string | undefined => {
-    const found = checks.find((each) => each.status === status && each.hint !== null);
+    const hinting = checks.filter((each) => each.status === status && each.hint !== null);
+    // The daemon reports what other checks find; their hints say how to fix it.
+    const found = hinting.find(({ name }) => name !== 'daemon') ?? hinting[0];
     return found === undefined ? undefined : `${found.name}: ${found.hint ?? ''}`;
   };
   const install = onlyBuiltin ? suggested[0]?.command : undefined;

@@ -123,7 +123,7 @@ async function stateOf(model: ModelRecord, isRead: boolean): Promise<Omit<FileSt
 async function checkDefaultModel(
   paths: Paths,
   models: readonly ModelRecord[],
-  { daemonServes, engineWorks }: ModelCheckOptions,
+  { modelsDir, names, daemonServes, engineWorks }: ModelCheckOptions,
 ): Promise<DoctorCheck> {
   const model = models.find((each) => each.default);
   if (model === undefined) {
@@ -134,6 +134,8 @@ async function checkDefaultModel(
   }
   if (!daemonServes && !engineWorks) return skipped('default_model', 'the addon cannot be loaded', model.id);
   try {
+    // Throws the error of the file, with its hint, as for `svc run`.
+    if (model.state === 'failed') await named(storeIn(modelsDir, paths), names).find(model.id);
     const startedAt = performance.now();
     const { capabilities } = daemonServes
       ? await tryInDaemon(new ControlClient(paths.socketPath), model)
