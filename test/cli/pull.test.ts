@@ -1,5 +1,7 @@
 /** `svc model pull`, `search` and `rm`, with and without a daemon, and `/api/pull` as apps call it. */
+import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { PullEvent } from '../../src/protocol/routes.ts';
@@ -66,6 +68,24 @@ test('Ctrl-C pauses a pull and prints how to resume it; rm deletes the partial d
   assert.equal(await readdir(downloads), []);
 });
 
+test('Ctrl-C before the download begins says so, and names no partial download', async ({ home }) => {
+  const silent = createServer().listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const connected = once(silent, 'connection');
+  const { port } = silent.address() as AddressInfo;
+  const running = spawnSvc(['model', 'pull', 'hf:acme/Tiny-GGUF'], {
+    home,
+    env: { HF_ENDPOINT: `http://127.0.0.1:${String(port)}` },
+  });
+  const [socket] = (await connected) as [Socket];
+  running.child.kill('SIGINT');
+  const { code, stderr } = await running.result;
+  socket.destroy();
+  silent.close();
+  assert.is(code, 130, stderr);
+  assert.is(stderr, 'svc: cancelled before the download of hf:acme/Tiny-GGUF began\n');
+});
+
 test("the daemon pulls for the command, with the command's hub and token, and for apps with Ollama's API", async ({
   home,
   run,
@@ -121,6 +141,17 @@ test('running a model that is not downloaded prints the pull command', async ({ 
   const { code, stderr } = await run('run', '-m', 'hf:acme/Tiny-GGUF', 'Hello');
   assert.is(code, 1);
   assert.match(stderr, /hint: pull it: svc model pull hf:acme\/Tiny-GGUF/);
+  for (const command of [
+    ['model', 'load'],
+    ['model', 'default'],
+    ['model', 'show'],
+    ['bench', '-m'],
+    ['chat', '-m'],
+  ]) {
+    const missing = await run(...command, 'smollm2-360m');
+    assertExit(missing, 1);
+    assert.match(missing.stderr, /hint: pull it: svc model pull smollm2-360m$/m, command.join(' '));
+  }
 });
 
 test('search lists the catalogue, and searches the hub if given words', async ({ home }) => {
@@ -141,17 +172,6 @@ test('search lists the catalogue, and searches the hub if given words', async ({
   hub.onHub = (_, res) => {
     res.writeHead(500).end();
     return true;
-  for (const command of [
-    ['model', 'load'],
-    ['model', 'default'],
-    ['model', 'show'],
-    ['bench', '-m'],
-    ['chat', '-m'],
-  ]) {
-    const missing = await run(...command, 'smollm2-360m');
-    assertExit(missing, 1);
-    assert.match(missing.stderr, /hint: pull it: svc model pull smollm2-360m$/m, command.join(' '));
-  }
   };
   const without = await svc(['model', 'search', 'code'], { home, env: env() });
   assertExit(without, 0);

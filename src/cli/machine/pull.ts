@@ -27,10 +27,13 @@ export interface PullOptions {
 /** Returns the record of the model. @throws SvcError; CANCELLED after Ctrl-C, with the command that resumes */
 export async function pullModel({ model, sha256, json }: PullOptions): Promise<ModelRecord> {
   const paused = new AbortController();
+  let hasBegun = false;
   const onInterrupt = (): void => {
     if (paused.signal.aborted) exit(INTERRUPTED);
     paused.abort(
-      new SvcError('CANCELLED', `paused; the partial download of ${model} is kept`, { hint: goOn(model, sha256) }),
+      hasBegun
+        ? new SvcError('CANCELLED', `paused; the partial download of ${model} is kept`, { hint: goOn(model, sha256) })
+        : new SvcError('CANCELLED', `cancelled before the download of ${model} began`),
     );
   };
   process.on('SIGINT', onInterrupt);
@@ -40,6 +43,7 @@ export async function pullModel({ model, sha256, json }: PullOptions): Promise<M
     const request = { model, ...given({ sha256 }), hub: hubEnvironment() };
     for await (const event of events(request, paused.signal)) {
       show(event);
+      if (event.type === 'resolved') hasBegun = true;
       if (event.type === 'pulled') return event.model;
     }
     throw new SvcError('INTERNAL', 'the pull ended without a result');
