@@ -123,6 +123,7 @@ function hintFor(name: string, names: readonly string[]): string {
     if (isNameOfSecret(name)) return `a key is not kept in the config: svc provider set ${chosen} --api-key-stdin`;
     const typed = [section, 'NAME', ...rest].join('.');
     const likely = suggest(typed, below)?.replace('.NAME.', `.${chosen}.`);
+    if (likely === name) return `small letters, digits and dashes can be the name of a provider; \`local\` is taken`;
     if (likely !== undefined && rest.length > 0) return `did you mean "${likely}"?`;
     return `${section}.NAME has: ${below.map((each) => each.replace(`${section}.NAME.`, '')).join(', ')}`;
   }
@@ -142,6 +143,8 @@ function hintForModels(name: string, names: readonly string[]): string {
     chosen !== 'models'
       ? suggest(`models.NAME${name.slice(dot)}`, below)?.replace('models.NAME', chosen)
       : suggest(name, own);
+  if (likely === name)
+    return `${JSON.stringify(chosen.slice('models.'.length))} cannot be the name of a model; \`default\` stands for the default one`;
   if (likely !== undefined) return `did you mean "${likely}"?`;
   const keys = below.map((each) => each.replace('models.NAME.', '')).filter((each) => !each.includes('.'));
   return `the settings are ${own.join(', ')}; a model NAME has ${keys.map((each) => `models.NAME.${each}`).join(', ')} and models.NAME.sampling`;
@@ -182,7 +185,7 @@ function exampleOf(name: string, message: string): string {
   const value = pathOf(name).reduce<unknown>((inner, key) => (inner as Container)?.[key], parseConfig('').config);
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
     ? `for example: svc config set ${name} ${String(value)}`
-    : `see ${name} in docs/configuration.md`;
+    : `without a value of its own, the default applies: svc config unset ${name}`;
 }
 
 /** A change of one setting or section; the value undefined removes it. */
@@ -249,13 +252,15 @@ async function changeFile<Result>(
 function refuseWhatCannotBeEdited(file: string, source: string): void {
   const problems = parseConfig(source).problems;
   const problem = problems.find(({ message }) => /^not valid JSON|^duplicate key|must be an object$/.test(message));
-  if (problem !== undefined) throw wrongFile(file, problem);
+  if (problem !== undefined) throw wrongFile(file, problem, `nothing was changed; edit ${file}`);
 }
 
-function wrongFile(file: string, { line, column, message }: ConfigProblem): SvcError {
-  return new SvcError('CONFIG_INVALID', `${file}:${String(line)}:${String(column)}: ${message}`, {
-    hint: `nothing was changed; edit ${file}, or remove the key with \`svc config unset\``,
-  });
+function wrongFile(
+  file: string,
+  { line, column, message }: ConfigProblem,
+  hint = `nothing was changed; edit ${file}, or remove the key with \`svc config unset\``,
+): SvcError {
+  return new SvcError('CONFIG_INVALID', `${file}:${String(line)}:${String(column)}: ${message}`, { hint });
 }
 
 function asSvcError(file: string, error: unknown): unknown {

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { variable } from '../process/environment.ts';
 import { isExecutable } from '../process/own-files.ts';
 import type { Gpu } from './gpu/cards.ts';
-import { chooseBackend, nameOfKind } from './gpu/choose.ts';
+import { NO_GPU_HINT, chooseBackend, nameOfKind } from './gpu/choose.ts';
 import { backendOfUser } from './gpu/installed.ts';
 import { BACKEND_PACKAGES } from './gpu/packages.ts';
 import { surveyGpu, type GpuSurvey } from './gpu/survey.ts';
@@ -77,7 +77,7 @@ export async function tryBackend(module: string): Promise<GpuTrouble | null> {
 function whyNone(survey: GpuSurvey, isOther: boolean): GpuTrouble {
   if (isOther) return { reason: 'the installed backend is for another version of svc', hint: INSTALL };
   const { package: chosen, reason, hint } = chooseBackend(survey);
-  if (chosen === null) return { reason, hint: hint ?? 'see docs/gpu.md' };
+  if (chosen === null) return { reason, hint: hint ?? NO_GPU_HINT };
   return { reason: `the ${nameOfKind(chosen.kind)} backend is not installed`, hint: INSTALL };
 }
 
@@ -131,7 +131,10 @@ export function troubleOf({ error, devices, log, stderr }: EngineProbe): GpuTrou
   if (missing !== undefined) {
     // "failed to load PATH: LIBRARY: cannot open shared object file"
     const library = missing.split(': ').find((part) => part.startsWith('lib')) ?? 'that it names';
-    return { reason: `the library ${library}, which the backend needs, is not installed`, hint: 'see docs/gpu.md' };
+    return {
+      reason: `the library ${library}, which the backend needs, is not installed`,
+      hint: `install the package of this system that has ${library}`,
+    };
   }
   const foreign = line(/failed to load|failed to find ggml_backend_init|incompatible API version/);
   if (foreign !== undefined) {

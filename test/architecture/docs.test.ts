@@ -49,6 +49,11 @@ test('docs/http.md names every route', () => {
   }
 });
 
+test('no hint names a page of docs/, which is not installed', () => {
+  for (const path of trackedFiles().filter((each) => /^src\/.*\.ts$/.test(each)))
+    assert.not.match(read(path), /hint.*docs\/[\w-]+\.md|['`]see .*docs\/[\w-]+\.md/, path);
+});
+
 test('docs/http.md names every alias of a route', () => {
   for (const path of ALIASES.keys()) assert.ok(read('docs/http.md').includes(`\`${path}\``), path);
 });

@@ -72,6 +72,8 @@ test('get prints one value', async ({ run }) => {
     ['port', /did you mean "http\.port"/],
     ['http', /it is a section: http\.host, http\.port/],
     ['__proto__', /svc config show/],
+    ['models.default.from', /"default" cannot be the name of a model/],
+    ['providers.Farm.base_url', /small letters, digits and dashes/],
   ] as const) {
     const result = await run('get', name);
     assert.is(result.code, 2, name);
@@ -141,6 +143,7 @@ test('an invalid file is reported with its place, and only changes that repair i
     const result = await run(...args);
     assert.is(result.code, 78, args.join(' '));
     assert.ok(result.stderr.includes(`${file}:3:1: not valid JSON`), result.stderr);
+    assert.not.match(result.stderr, /svc config unset/);
     assert.is(read(), broken);
   }
   write('{ "htp": 1, "log": { "level": "loud" } }');

@@ -60,9 +60,17 @@ test('config set: the hint is an example of this setting', async ({ run }) => {
   const number = await run('config', 'set', 'http.port', 'abc');
   assert.is(number.stderr, 'svc: http.port must be a number\nhint: for example: svc config set http.port 7117\n');
   assert.match((await run('config', 'set', 'http.allowed_hosts', '7')).stderr, `http.allowed_hosts '["a", "b"]'`);
+  assert.match((await run('config', 'set', 'engine.threads', 'x')).stderr, 'svc config unset engine.threads');
+});
+
+test('model show: a name of the config whose model is gone is an error with what to do', async ({ run, home }) => {
+  configure(home, '{"models": {"mario": {"from": "gone"}}}');
+  const shown = await run('model', 'show', 'mario');
+  assertExit(shown, 1);
+  assert.is(shown.stdout, '');
   assert.match(
-    (await run('config', 'set', 'engine.threads', 'x')).stderr,
-    'see engine.threads in docs/configuration.md',
+    shown.stderr,
+    /^svc: mario cannot be used: the model "gone" is not installed\nhint: .*models\.mario\.from/,
   );
 });
 

@@ -28,6 +28,9 @@ export function nameOfKind(kind: BackendKind): string {
   return { cuda: 'CUDA', vulkan: 'Vulkan' }[kind];
 }
 
+/** For a choice without a hint of its own. */
+export const NO_GPU_HINT = 'svc runs on the CPU; if there is a GPU, check that the system lists it: lspci';
+
 export function chooseBackend(
   survey: GpuSurvey,
   { wanted, platform = `${process.platform}-${process.arch}`, packages = BACKEND_PACKAGES }: ChoiceOptions = {},

@@ -18,7 +18,10 @@ export function check(
 /** Returns a failed check from the error that ended it. */
 export function failed(name: CheckName, thrown: unknown, value: string | null = null): DoctorCheck {
   const error = errorOfFiles(thrown);
-  return check(name, 'fail', value, { detail: error.message, hint: error.hint ?? 'see docs/doctor.md' });
+  return check(name, 'fail', value, {
+    detail: error.message,
+    hint: error.hint ?? 'the log may have the cause: svc logs',
+  });
 }
 
 /** Runs a check; an error makes this check fail and does not stop the others. */

@@ -1,5 +1,5 @@
 /** `svc gpu install`. Ctrl-C keeps the partial download and nothing else. */
-import { chooseBackend, nameOfKind } from '../../../engine/gpu/choose.ts';
+import { NO_GPU_HINT, chooseBackend, nameOfKind } from '../../../engine/gpu/choose.ts';
 import { backendsFolder, installedBackend, type ProofRecord } from '../../../engine/gpu/installed.ts';
 import type { BackendPackage } from '../../../engine/gpu/packages.ts';
 import { surveyGpu } from '../../../engine/gpu/survey.ts';
@@ -34,7 +34,7 @@ export const run: Run<typeof spec> = async ({ json }, { backend: wanted }) => {
   const { package: backend, reason, hint } = chooseBackend(surveyGpu(), { wanted });
   if (backend === null) {
     throw new SvcError('ENGINE_UNAVAILABLE', `no GPU backend can be used: ${reason}`, {
-      hint: hint ?? 'see docs/gpu.md',
+      hint: hint ?? NO_GPU_HINT,
     });
   }
   const present = installedBackend(backendsFolder(paths));

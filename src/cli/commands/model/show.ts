@@ -8,7 +8,7 @@ import { namingPull } from '../../asking/offer-pull.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes, count, short, text } from '../../terminal/format.ts';
 import { facts } from '../../terminal/layout.ts';
-import { findModel } from '../../machine/models.ts';
+import { findModel, named, openStore } from '../../machine/models.ts';
 import { out, say } from '../../terminal/output.ts';
 import { printResult, printValue } from '../../terminal/result.ts';
 import { shown } from '../config/value.ts';
@@ -32,6 +32,8 @@ export const run: Run<typeof spec> = async ({ modelfile, json }, { model }) => {
     printValue(json, { modelfile: text }, text);
     return;
   }
+  // A name of the config whose model is missing: there is no file to describe.
+  if (record.path === '') await named(openStore()).find(record.id);
   let memory: readonly ModelMemory[] | null = null;
   try {
     memory = await memoryOf(record);
