@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/text_stream.h"
+#include "engine/run/text_logprobs.h"
 #include "engine/types/output.h"
 
 namespace svc {
@@ -43,6 +44,11 @@ class AnswerText {
     }
     return told;
   }
+  // The same, of the text that an AnswerReader has made of it (text_logprobs.h).
+  void MoveLogprobsTo(GenerationOutput* output) {
+    read_.Add(TakeLogprobs());
+    read_.MoveTo(output);
+  }
   // The stop string of the request that ended it. Null: none did.
   const std::string* stopped_by() const { return stream_.stopped_by(); }
 
@@ -55,6 +61,7 @@ class AnswerText {
   TextStream stream_;
   std::uint64_t said_bytes_ = 0;
   std::deque<Untold> untold_;
+  TextLogprobs read_;
 };
 
 }  // namespace svc

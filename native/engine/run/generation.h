@@ -22,7 +22,6 @@
 #include "engine/model/media_rows.h"
 #include "engine/run/answer_text.h"
 #include "engine/run/repetition_guard.h"
-#include "engine/run/text_logprobs.h"
 #include "engine/types/adapters.h"
 #include "engine/types/output.h"
 #include "engine/types/request.h"
@@ -139,8 +138,7 @@ class Generation : Submission {
     }
     reader->Read(text, last, output);
     CountReasoning(*output);
-    logprobs.Add(answer.TakeLogprobs());
-    logprobs.MoveTo(output);
+    answer.MoveLogprobsTo(output);
   }
   // Tokens whose text is held back are counted with the text that they become part of.
   void CountReasoning(const GenerationOutput& output) {
@@ -195,7 +193,6 @@ class Generation : Submission {
   bool confined = false;  // has been refused more cells
 
   AnswerText answer;
-  TextLogprobs logprobs;  // with a reader
   RepetitionGuard guard;
   Drafting drafting;
   Wanted wanted;

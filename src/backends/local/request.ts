@@ -142,7 +142,9 @@ function toGrammar(format: Format): string {
 }
 
 function compiled(format: Exclude<Format, { type: 'grammar' }>): string {
-  return format.type === 'json_object' ? jsonGrammar() : schemaGrammar(format.schema, 'format.schema', format.strict === false);
+  return format.type === 'json_object'
+    ? jsonGrammar()
+    : schemaGrammar(format.schema, 'format.schema', format.strict === false);
 }
 
 /** What an engine reports of its model, and how it was loaded; null before. */
