@@ -23,7 +23,6 @@ export const TracesSchema = optionalSection({
   headers_file: v.exactOptional(text),
   service_name: v.exactOptional(text, 'svc'),
 });
-export type TracesSettings = v.InferOutput<typeof TracesSchema>;
 
 /** Returns the error in the URL of a collector, without repeating it. undefined: it is valid. */
 export function problemOfEndpoint(typed: string): string | undefined {

@@ -14,7 +14,6 @@ import { InstalledVersion } from '../config/installed-version.ts';
 import { VERSION } from '../config/version.ts';
 import type { Logger } from '../log/log.ts';
 import { ERRORS, SvcError } from '../protocol/errors.ts';
-import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import { given } from '../protocol/given.ts';
 import type { KeyScope } from '../protocol/keys.ts';
 import type { ListedModel } from '../protocol/model/listed.ts';
@@ -28,15 +27,7 @@ import type {
   ReadyRecord,
   StatusRecord,
 } from '../protocol/records.ts';
-import type {
-  DrainRecord,
-  LoadEvent,
-  LoadWishes,
-  ProviderTestStep,
-  PullEvent,
-  PullRequest,
-  ReloadRecord,
-} from '../protocol/routes.ts';
+import type { DrainRecord, LoadEvent, LoadWishes, PullEvent, PullRequest, ReloadRecord } from '../protocol/routes.ts';
 import { listModels } from '../routing/listed.ts';
 import type { Outcome, Router } from '../routing/router.ts';
 import type { BackgroundResponses } from '../responses/background/background.ts';
@@ -122,6 +113,7 @@ export class Daemon implements Services {
   readonly tracer: Traces;
   readonly shelf: Shelf;
   readonly work: ModelWork;
+  readonly cloud: CloudProviders;
   #identity: Identity;
   #file: OwnDaemonFile | null = null;
   /** Error of the last attempt to load the default model; null once it is loaded. */
@@ -133,6 +125,7 @@ export class Daemon implements Services {
     this.log = log;
     this.failures = new FailureLog(log);
     this.router = router;
+    this.cloud = parts.providers;
     this.console = new Console({
       ...parts,
       ending: this.#ending.signal,
@@ -309,24 +302,8 @@ export class Daemon implements Services {
     return this.#parts.local.slots;
   }
 
-  defaultsOf(model: ModelRecord): Promise<ModelDefaults> {
-    return this.shelf.defaultsOf(model);
-  }
-
   providers(): readonly ProviderRecord[] {
     return recordsOf(this.#parts.backends, this.router.providerHealth());
-  }
-
-  async providerModels(provider: string, signal: AbortSignal): Promise<readonly string[]> {
-    return await this.#parts.providers.models(provider, signal);
-  }
-
-  testProvider(provider: string, signal: AbortSignal): AsyncIterable<ProviderTestStep> {
-    return this.#parts.providers.test(provider, signal);
-  }
-
-  lendKey(provider: string, key: string): void {
-    this.#parts.providers.lend(provider, key);
   }
 
   load(model: string, signal: AbortSignal, wishes: LoadWishes = {}): AsyncIterable<LoadEvent> {

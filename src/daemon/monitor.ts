@@ -3,6 +3,7 @@
  * control socket and daemon.json. Cheap enough to run all the time.
  */
 import { lstat } from 'node:fs/promises';
+import { ifMissing } from '../files/missing.ts';
 import { StallTimer } from '../files/stall-timer.ts';
 import { whyOf } from '../files/why.ts';
 import type { Logger } from '../log/log.ts';
@@ -144,10 +145,5 @@ export class Monitor {
 /** Returns null when there is no file, as for a named pipe. Rejects with any other error of the file system. */
 async function inodeOf(path: string): Promise<number | null> {
   if (process.platform === 'win32') return null;
-  try {
-    return (await lstat(path)).ino;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
+  return await lstat(path).then(({ ino }) => ino, ifMissing(null));
 }

@@ -1,4 +1,5 @@
 /** The daemon's interface for its listeners. Implemented by Daemon, passed to every handler. */
+import type { CloudProviders } from './providers.ts';
 import type { Logger } from '../log/log.ts';
 import type { Router } from '../routing/router.ts';
 import type {
@@ -23,15 +24,7 @@ import type { ModelDefaults } from '../protocol/llama-server/props.ts';
 import type { OriginEntry } from '../protocol/origins.ts';
 import type { CreateRequest } from '../protocol/ollama/models.ts';
 import type { ModelDescription } from '../protocol/ollama/show.ts';
-import type {
-  DrainRecord,
-  LoadEvent,
-  LoadWishes,
-  ProviderTestStep,
-  PullEvent,
-  PullRequest,
-  ReloadRecord,
-} from '../protocol/routes.ts';
+import type { DrainRecord, LoadEvent, LoadWishes, PullEvent, PullRequest, ReloadRecord } from '../protocol/routes.ts';
 import type { Tracer } from '../protocol/traces/span.ts';
 import type { BackgroundResponses } from '../responses/background/background.ts';
 import type { ResponseStore } from '../responses/response-store.ts';
@@ -69,6 +62,8 @@ export interface ListenerMetrics {
 export interface ModelShelf {
   /** Reads the headers of the model's files. Throws MODEL_NOT_FOUND, MODEL_INVALID. */
   describe(model: ModelRecord): Promise<ModelDescription>;
+  /** What its file and the config say. Throws MODEL_INVALID, if the file cannot be read. */
+  defaultsOf(model: ModelRecord): Promise<ModelDefaults>;
   /** Gives `model` a further name, which stays when the first is removed. Throws INVALID_REQUEST, CANNOT_WRITE. */
   copy(model: ModelRecord, name: string): Promise<void>;
   /** As `svc model rm --yes`. Throws INVALID_REQUEST for the built-in model, BUSY while it is in use, CANNOT_WRITE. */
@@ -173,18 +168,12 @@ export interface Services {
   models(): Promise<readonly ModelRecord[]>;
   /** Names that a caller of this scope may use as the model of a request. */
   listed(scope: KeyScope): Promise<readonly ListedModel[]>;
-  /** What its file and the config say. Throws MODEL_INVALID, if the file cannot be read. */
-  defaultsOf(model: ModelRecord): Promise<ModelDefaults>;
   /** Answers that an engine computes at the same time. */
   readonly slots: number;
   readonly shelf: ModelShelf;
   readonly work: LongWork;
   providers(): readonly ProviderRecord[];
-  /** Asks the provider for its models. Throws NOT_FOUND, or the provider's error. */
-  providerModels(provider: string, signal: AbortSignal): Promise<readonly string[]>;
-  testProvider(provider: string, signal: AbortSignal): AsyncIterable<ProviderTestStep>;
-  /** Keeps a key in memory until the daemon ends. Throws NOT_FOUND. */
-  lendKey(provider: string, key: string): void;
+  readonly cloud: Pick<CloudProviders, 'models' | 'test' | 'lend'>;
   load(model: string, signal: AbortSignal, wishes?: LoadWishes): AsyncIterable<LoadEvent>;
   /** Throws BUSY while the model is in use; with `whenIdle` the model goes after its last use. */
   unload(model: string, whenIdle?: boolean): Promise<void>;

@@ -13,7 +13,7 @@ import type {
   Repetition,
   Usage,
 } from '../protocol/generate.ts';
-import type { DeviceRecord, StepsHealth } from '../protocol/records.ts';
+import type { DeviceRecord, LoadFindings, StepsHealth } from '../protocol/records.ts';
 import type { RerankRequest } from '../protocol/rerank.ts';
 import type { DetokenizeRequest, TokenizeTextRequest } from '../protocol/tokenize.ts';
 
@@ -22,7 +22,7 @@ export interface NativeDevice extends DeviceRecord {
   readonly description: string;
 }
 
-export interface NativeModelInfo {
+export interface NativeModelInfo extends LoadFindings {
   readonly description: string;
   readonly architecture: string;
   readonly quantization: string;
@@ -37,20 +37,8 @@ export interface NativeModelInfo {
   readonly layers: number;
   readonly threads: number;
   readonly has_chat_template: boolean;
-  /** Its template has a form for tool calls, which was tried. */
-  readonly calls_tools: boolean;
-  /** Its template has a form for reasoning. */
-  readonly thinks: boolean;
-  /** True for a model that makes embeddings or scores, which generates no text. */
-  readonly makes_embeddings: boolean;
-  /** True if it makes scores. */
-  readonly ranks: boolean;
   /** Why the draft model is not used; continues "the draft model …". null: it is used, or there is none. */
   readonly draft_refusal: string | null;
-  /** Its projector takes pictures. */
-  readonly sees: boolean;
-  /** Its projector takes sounds. */
-  readonly hears: boolean;
   /** Why the projector is not used; continues "the projector …". null: it is used, or there is none. */
   readonly projector_refusal: string | null;
   /**

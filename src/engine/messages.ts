@@ -6,6 +6,7 @@ import type { SandboxReport } from '../process/addon.ts';
 import type { ErrorRecord } from '../protocol/errors.ts';
 import type { TokensEvent } from '../protocol/tokenize.ts';
 import type {
+  Addon,
   CellDemand,
   EngineDetokenizeRequest,
   EngineEmbedRequest,
@@ -32,29 +33,21 @@ export interface SubmitProgress {
   readonly oldest: number | null;
 }
 
+interface LoadTask {
+  /** For the process title and the log. */
+  readonly model: string;
+  readonly path: string;
+  readonly options: NativeLoadOptions;
+  /** Directory of the GPU driver's shader cache; absent: no cache. */
+  readonly shaderFolder?: string | undefined;
+  /** The child dies with this process. */
+  readonly parentPid: number;
+}
+
 export type ToEngine =
-  /**
-   * `model` is for the process title and the log. `shaderFolder`: directory of the GPU driver's shader cache; absent:
-   * no cache. `parentPid`: the child dies with this process.
-   */
-  | {
-      readonly type: 'load';
-      readonly model: string;
-      readonly path: string;
-      readonly options: NativeLoadOptions;
-      readonly shaderFolder?: string | undefined;
-      readonly parentPid: number;
-    }
+  | ({ readonly type: 'load' } & LoadTask)
   /** Asks for the memory of a load with these options at each context length; 0: the default. */
-  | {
-      readonly type: 'estimate';
-      readonly model: string;
-      readonly path: string;
-      readonly options: NativeLoadOptions;
-      readonly shaderFolder?: string | undefined;
-      readonly contextLengths: readonly number[];
-      readonly parentPid: number;
-    }
+  | ({ readonly type: 'estimate'; readonly contextLengths: readonly number[] } & LoadTask)
   | { readonly type: 'probe'; readonly measure: boolean; readonly parentPid: number }
   | { readonly type: 'quantize'; readonly options: NativeQuantizeOptions; readonly parentPid: number }
   /** Enters the sandbox and attempts what it forbids. */
@@ -126,13 +119,7 @@ export interface SandboxAttempt {
 }
 
 export interface ProbeFacts {
-  readonly addon: {
-    readonly path: string;
-    readonly version: string;
-    readonly builtFor: string;
-    readonly llamaCpp: string;
-    readonly llama: 'prebuilt' | 'source';
-  } | null;
+  readonly addon: (Addon['info'] & { readonly path: string }) | null;
   readonly devices: readonly ProbedDevice[];
   readonly cpuFeatures: string | null;
   /** Log lines of ggml while it loaded its backends. */

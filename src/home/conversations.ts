@@ -8,6 +8,7 @@ import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
+import { ifMissing } from '../files/missing.ts';
 import { readText } from '../files/open-file.ts';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
@@ -146,10 +147,7 @@ export class Conversations {
 
   /** The files, the newest first. */
   async #stored(): Promise<Stored[]> {
-    const names = await readdir(this.#options.dir).catch((error: unknown) => {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-      return refuse(error);
-    });
+    const names = await readdir(this.#options.dir).catch(ifMissing([])).catch(refuse);
     const stored: Stored[] = [];
     for (const name of names) {
       const [, id] = FILE.exec(name) ?? [];

@@ -11,6 +11,7 @@ import { closeSync, fstatSync, readSync, writeSync } from 'node:fs';
 import { rename, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { makeDirectory } from '../files/make-directory.ts';
+import { ifMissing } from '../files/missing.ts';
 import { openToAppend, openToAppendSync, openToReadSync } from '../files/open-file.ts';
 import { StallTimer } from '../files/stall-timer.ts';
 import { within } from '../files/within.ts';
@@ -188,9 +189,7 @@ export class LogFile implements LogDestination {
   async #rotate(): Promise<void> {
     for (let n = this.#options.keep; n > 0; n--) {
       const newer = n === 1 ? this.#path : `${this.#path}.${String(n - 1)}`;
-      await rename(newer, `${this.#path}.${String(n)}`).catch((error: unknown) => {
-        if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-      });
+      await rename(newer, `${this.#path}.${String(n)}`).catch(ifMissing(undefined));
     }
   }
 
@@ -234,10 +233,5 @@ export class LogFile implements LogDestination {
 
 /** Returns null if there is no file. */
 async function inodeOf(path: string): Promise<number | null> {
-  try {
-    return (await stat(path)).ino;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
+  return await stat(path).then(({ ino }) => ino, ifMissing(null));
 }

@@ -1,6 +1,7 @@
 /** Reads a log file from its end, and follows it: for `svc logs`, and in the daemon for the console. */
 import { stat, type FileHandle } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ifMissing } from '../files/missing.ts';
 import { openToRead } from '../files/open-file.ts';
 import { whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
@@ -178,10 +179,7 @@ async function isReplaced(path: string, { file, position }: OpenLog): Promise<bo
 }
 
 async function statOf(path: string): Promise<{ readonly ino: number } | undefined> {
-  return await stat(path).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  });
+  return await stat(path).catch(ifMissing(undefined));
 }
 
 async function read(file: FileHandle, from: number, to: number): Promise<Buffer> {

@@ -14,6 +14,7 @@ import path from 'node:path';
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
 import { makeDirectory } from '../files/make-directory.ts';
+import { ifMissing } from '../files/missing.ts';
 import { readText } from '../files/open-file.ts';
 import { errorOfFiles } from '../files/svc-error.ts';
 import { parsedJson } from '../protocol/foreign-text.ts';
@@ -169,14 +170,9 @@ export class ResponseStore {
   }
 
   async #read(id: string): Promise<StoredResponse | null> {
-    try {
-      const result = v.safeParse(FileSchema, parsedJson(await readText(this.#fileOf(id))));
-      return result.success ? (result.output as unknown as StoredResponse) : null;
-    } catch (error) {
-      // Deleted meanwhile, or by a person.
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-      throw error;
-    }
+    // It may have been deleted meanwhile, or by a person.
+    const result = v.safeParse(FileSchema, parsedJson(await readText(this.#fileOf(id)).catch(ifMissing(''))));
+    return result.success ? (result.output as unknown as StoredResponse) : null;
   }
 
   /** Deletes responses that are too old, then the oldest until the limits hold. */
@@ -222,21 +218,12 @@ export class ResponseStore {
 
 /** Bytes of a file; 0: there is none. */
 async function sizeOf(file: string): Promise<number> {
-  return await stat(file).then(
-    ({ size }) => size,
-    (error: unknown) => {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
-      throw error;
-    },
-  );
+  return await stat(file).then(({ size }) => size, ifMissing(0));
 }
 
 /** A missing folder counts as empty: the first response creates it. */
 async function namesIn(dir: string): Promise<string[]> {
-  return await readdir(dir).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw error;
-  });
+  return await readdir(dir).catch(ifMissing([]));
 }
 
 function refuse(error: unknown): never {

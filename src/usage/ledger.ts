@@ -9,6 +9,7 @@
 import { readdir, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { ifMissing } from '../files/missing.ts';
 import { openToAppend, openToRead } from '../files/open-file.ts';
 import { StallTimer } from '../files/stall-timer.ts';
 import type { ErrorCode } from '../protocol/errors.ts';
@@ -110,10 +111,7 @@ export class LedgerFile {
  * Throws NotAFileError, or the error of the file system.
  */
 export async function* readUsage(dir: string, from: string): AsyncGenerator<UsageLine, void, undefined> {
-  const names = await readdir(dir).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw error;
-  });
+  const names = await readdir(dir).catch(ifMissing([]));
   for (const name of names.filter((each) => (FILE.exec(each)?.[1] ?? '') >= from.slice(0, 7)).sort()) {
     const file = await openToRead(path.join(dir, name));
     try {

@@ -272,6 +272,7 @@ function ordinaryWorld(): World {
       yield { type: 'pulled', model: TINY, fetched_bytes: 0 };
     },
     shelf: {
+      defaultsOf: () => Promise.resolve({ chat_template: '{{ messages }}', sampling: { top_k: 20 } }),
       describe: ({ id }) => Promise.resolve({ ...NO_FACTS, modelfile: `FROM ${id}` }),
       copy: () => Promise.resolve(),
       remove: () => Promise.resolve(),
@@ -283,7 +284,7 @@ function ordinaryWorld(): World {
   };
 }
 
-const FACTS: Pick<Services, 'models' | 'providers' | 'slots' | 'defaultsOf' | 'work'> = {
+const FACTS: Pick<Services, 'models' | 'providers' | 'slots' | 'work'> = {
   models: () => Promise.resolve([TINY]),
   providers: () => [LOCAL],
   slots: 4,
@@ -298,7 +299,6 @@ const FACTS: Pick<Services, 'models' | 'providers' | 'slots' | 'defaultsOf' | 'w
       yield { type: 'finished', dry_run: true, folders: [], models: [], refused: [] };
     },
   },
-  defaultsOf: () => Promise.resolve({ chat_template: '{{ messages }}', sampling: { top_k: 20 } }),
 };
 
 function loggerInto(logged: Record<string, unknown>[]): Logger {
@@ -394,11 +394,13 @@ export function scriptedServices(options: ScriptedOptions = {}): ScriptedService
     get shelf() {
       return world.shelf;
     },
-    providerModels: () => Promise.resolve(['small']),
-    testProvider: async function* () {
-      yield { step: 'key', status: 'ok', endpoint: null, detail: 'none needed', latency_ms: null, code: null };
+    cloud: {
+      models: () => Promise.resolve(['small']),
+      test: async function* () {
+        yield { step: 'key', status: 'ok', endpoint: null, detail: 'none needed', latency_ms: null, code: null };
+      },
+      lend: (provider, key) => void world.lent.push(`${provider} ${key}`),
     },
-    lendKey: (provider, key) => void world.lent.push(`${provider} ${key}`),
     load: (model, signal) => world.load(model, signal),
     pull: (request, signal, dialect) => world.pull(request, signal, dialect),
     unload: (model) => {

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import type { Timings } from '../../../src/protocol/generate.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
-import { count, duration, rate } from '../parts/format.ts';
+import { count, duration, rate, modelName } from '../parts/format.ts';
 import { Icon } from '../parts/icon.tsx';
 import { Markdown } from '../parts/markdown.tsx';
 import type { AssistantTurn, Conversation } from './conversation.ts';
@@ -86,8 +86,4 @@ function timingFacts(timings: Timings | null): (string | null)[] {
     tokens_per_second === null ? null : rate(tokens_per_second),
     ttft_ms === null ? null : `first after ${duration(Math.round(ttft_ms))}`,
   ];
-}
-
-function modelName({ model, provider }: { readonly model: string; readonly provider: string }): string {
-  return provider === 'local' || model.startsWith(`${provider}/`) ? model : `${provider}/${model}`;
 }

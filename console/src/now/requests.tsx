@@ -6,7 +6,7 @@ import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
 import { ApiError } from '../api/api-error.ts';
 import { ask } from '../api/request.ts';
 import { announce } from '../parts/announcer.tsx';
-import { count, duration, NONE } from '../parts/format.ts';
+import { count, duration, NONE, modelName } from '../parts/format.ts';
 import { Problem } from '../parts/problem.tsx';
 import { show } from '../state/view.ts';
 
@@ -69,7 +69,7 @@ interface RowProps {
 
 function Row({ request, time, onCancel }: RowProps): JSX.Element {
   const { id, kind, key, state, started, output_tokens } = request;
-  const model = modelOf(request);
+  const model = modelName(request);
   return (
     <tr>
       <th scope="row">{model}</th>
@@ -90,9 +90,4 @@ function Row({ request, time, onCancel }: RowProps): JSX.Element {
       </td>
     </tr>
   );
-}
-
-function modelOf({ model, provider }: LiveRequest): string {
-  if (model === null) return 'default model';
-  return provider === null || provider === 'local' || model.startsWith(`${provider}/`) ? model : `${provider}/${model}`;
 }

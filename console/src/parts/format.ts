@@ -37,6 +37,17 @@ export function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?…]$/.test(text) ? '' : '.');
 }
 
+interface Named {
+  readonly model: string | null;
+  readonly provider: string | null;
+}
+
+/** A model with its provider, if that is not this machine. */
+export function modelName({ model, provider }: Named): string {
+  if (model === null) return 'default model';
+  return provider === null || provider === 'local' || model.startsWith(`${provider}/`) ? model : `${provider}/${model}`;
+}
+
 /** Decimal units, as disks and downloads have. */
 export function bytes(value: number | null | undefined): string {
   if (value === null || value === undefined) return NONE;

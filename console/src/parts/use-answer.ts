@@ -12,8 +12,7 @@ export interface AnswerState<Answer> {
   refresh(): Promise<void>;
 }
 
-/** `everyMs`: reads again at this interval while the page is visible. */
-export function useAnswer<Answer>(path: string, everyMs?: number): AnswerState<Answer> {
+export function useAnswer<Answer>(path: string): AnswerState<Answer> {
   const [answer, setAnswer] = useState<Answer | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const refresh = useCallback(
@@ -33,14 +32,7 @@ export function useAnswer<Answer>(path: string, everyMs?: number): AnswerState<A
   useEffect(() => {
     const gone = new AbortController();
     void refresh(gone.signal);
-    const timer = everyMs === undefined ? undefined : setInterval(() => void again(), everyMs);
-    const again = async (): Promise<void> => {
-      if (!document.hidden) await refresh(gone.signal);
-    };
-    return () => {
-      gone.abort();
-      clearInterval(timer);
-    };
-  }, [refresh, round, everyMs]);
+    return () => gone.abort();
+  }, [refresh, round]);
   return { answer, error, refresh };
 }

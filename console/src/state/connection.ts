@@ -1,5 +1,5 @@
 /** Whether the daemon answers, and its health record, which is read every few seconds while the page is visible. */
-import { computed, signal } from '@preact/signals';
+import { signal } from '@preact/signals';
 import type { HealthRecord } from '../../../src/protocol/records.ts';
 import { ApiError } from '../api/api-error.ts';
 import { askHealth } from '../api/request.ts';
@@ -16,7 +16,6 @@ export const connection = signal<Connection>('connecting');
 export const health = signal<HealthRecord | null>(null);
 /** Changes when the daemon answers again or the key changes: what was read before may be out of date. */
 export const epoch = signal(0);
-export const isOffline = computed(() => connection.value === 'offline');
 
 let timer: ReturnType<typeof setTimeout> | undefined;
 let reading: AbortController | null = null;

@@ -35,4 +35,3 @@ function read<Value>(name: string, initial: Value, isValid: (value: unknown) => 
 }
 
 export const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean';
-export const isText = (value: unknown): value is string => typeof value === 'string';

@@ -1,6 +1,7 @@
 /** Sums of the ledger's rows. */
 
 import type { UsageRecord } from '../../../src/protocol/usage.ts';
+import { modelName } from '../parts/format.ts';
 
 export interface Sum extends Omit<UsageRecord, 'day' | 'provider' | 'model' | 'key' | 'untold'> {
   readonly name: string;
@@ -19,7 +20,7 @@ export function byModel(rows: readonly UsageRecord[]): Sum[] {
 
 function nameOf({ provider, model }: UsageRecord): string {
   if (model === null) return `${provider}, no answer`;
-  return provider === 'local' || model.startsWith(`${provider}/`) ? model : `${provider}/${model}`;
+  return modelName({ provider, model });
 }
 
 function summed(rows: readonly UsageRecord[], name: (row: UsageRecord) => string): Sum[] {

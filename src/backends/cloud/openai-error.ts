@@ -6,7 +6,7 @@ import type { WireError } from './wire.ts';
 const text = v.fallback(v.nullish(v.string(), ''), '');
 const code = v.fallback(v.nullish(v.union([v.string(), v.number()]), ''), '');
 /** null: absent, or of another type. */
-const maybe = <Schema extends v.GenericSchema>(schema: Schema) => v.fallback(v.nullish(schema, null), null);
+export const maybe = <Schema extends v.GenericSchema>(schema: Schema) => v.fallback(v.nullish(schema, null), null);
 
 const ErrorSchema = v.object({
   error: maybe(v.union([v.string(), v.object({ message: text, code, type: text })])),

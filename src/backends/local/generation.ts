@@ -96,7 +96,7 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
   push(output: EngineOutput): void {
     if (output.error !== undefined) this.fail(SvcError.fromRecord(output.error as ErrorRecord));
     if (this.#end !== undefined || this.#isOffended) return;
-    const offence = this.add(output);
+    const offence = this.add?.(output);
     if (offence !== undefined) return this.#offend(offence);
     if (output.finish !== undefined) this.#end = { finish: output.finish, at: performance.now() };
     this.accept();
@@ -159,8 +159,8 @@ export abstract class EngineAnswer<Content extends ContentEvent> {
     }
   }
 
-  /** Buffers the content of an output. Returns how the engine has offended, if it has. */
-  protected abstract add(output: EngineOutput): string | undefined;
+  /** Buffers the content of an output. Returns how the engine has offended, if it has. Absent: outputs have none. */
+  protected add?(output: EngineOutput): string | undefined;
   /** Buffers vectors. Returns false if these were not requested. Absent: the answer has none. */
   protected addVectors?(numbers: Float32Array): boolean;
   /** Buffers tokens. Returns false if these were not requested. Absent: the answer has none. */
@@ -320,10 +320,6 @@ export class Embedding extends EngineAnswer<VectorsEvent> {
     this.#numbersLeft = inputs * length;
   }
 
-  protected override add(): undefined {
-    return undefined;
-  }
-
   protected override addVectors(numbers: Float32Array): boolean {
     this.#numbersLeft -= numbers.length;
     if (this.#numbersLeft < 0 || numbers.length % this.#length !== 0) return false;
@@ -347,10 +343,6 @@ export class Ranking extends EngineAnswer<ScoresEvent> {
   constructor(id: number, owner: AnswerOwner, documents: number) {
     super(id, owner);
     this.#scoresLeft = documents;
-  }
-
-  protected override add(): undefined {
-    return undefined;
   }
 
   /** The engine sends scores as vectors of one number. */

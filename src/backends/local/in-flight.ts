@@ -26,14 +26,16 @@ type Answer = Generation | Embedding | Ranking | Tokenizing | Detokenizing;
 
 export class InFlight implements AnswerOwner, OutputReader {
   readonly #child: () => EngineChild | null;
+  readonly #loaded: () => LoadedEngine;
   readonly #answers = new Map<number, Answer>();
   #lastId = 0;
   /** Called when the last request has ended. */
   onIdle: () => void = () => undefined;
 
-  /** `child`: returns the current process. */
-  constructor(child: () => EngineChild | null) {
+  /** `child`: returns the current process. `loaded`: the engine, or throws. */
+  constructor(child: () => EngineChild | null, loaded: () => LoadedEngine) {
     this.#child = child;
+    this.#loaded = loaded;
   }
 
   get size(): number {
@@ -41,30 +43,35 @@ export class InFlight implements AnswerOwner, OutputReader {
   }
 
   /** Throws BUSY; so do the next ones. */
-  generate({ child, info }: LoadedEngine, request: Omit<EngineRequest, 'id'>): Generation {
+  generate(request: Omit<EngineRequest, 'id'>): Generation {
+    const { child, info } = this.#loaded();
     const id = ++this.#lastId;
     const answer = new Generation(id, this, { request, contextLength: info.context_length });
     return this.#ask(child, { type: 'generate', request: { ...request, id } }, answer);
   }
 
-  embed({ child, info }: LoadedEngine, { input, truncate }: EmbedRequest): Embedding {
+  embed({ input, truncate }: EmbedRequest): Embedding {
+    const { child, info } = this.#loaded();
     const id = ++this.#lastId;
     const request = { id, input, ...given({ truncate }) };
     return this.#ask(child, { type: 'embed', request }, new Embedding(id, this, input.length, info.embedding_length));
   }
 
-  rerank({ child }: LoadedEngine, { query, documents, max_document_tokens, truncate }: RerankRequest): Ranking {
+  rerank({ query, documents, max_document_tokens, truncate }: RerankRequest): Ranking {
+    const { child } = this.#loaded();
     const id = ++this.#lastId;
     const request = { id, query, documents, ...given({ max_document_tokens, truncate }) };
     return this.#ask(child, { type: 'rerank', request }, new Ranking(id, this, documents.length));
   }
 
-  tokenize({ child }: LoadedEngine, request: WithoutId<EngineTokenizeRequest>): Tokenizing {
+  tokenize(request: WithoutId<EngineTokenizeRequest>): Tokenizing {
+    const { child } = this.#loaded();
     const id = ++this.#lastId;
     return this.#ask(child, { type: 'tokenize', request: { ...request, id } }, new Tokenizing(id, this, request));
   }
 
-  detokenize({ child }: LoadedEngine, { tokens, special }: DetokenizeRequest): Detokenizing {
+  detokenize({ tokens, special }: DetokenizeRequest): Detokenizing {
+    const { child } = this.#loaded();
     const id = ++this.#lastId;
     const request = { id, tokens, ...given({ special }) };
     return this.#ask(child, { type: 'detokenize', request }, new Detokenizing(id, this));

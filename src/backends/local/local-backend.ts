@@ -154,7 +154,7 @@ export class LocalBackend implements Backend {
       wanted: 'text',
       prepare: (model) => {
         const asked = this.#toEngine(request, model, context);
-        return (engine) => engine.generate(asked(engine));
+        return (engine) => engine.requests.generate(asked(engine));
       },
     });
   }
@@ -164,7 +164,7 @@ export class LocalBackend implements Backend {
       wanted: 'embeddings',
       prepare: () => (engine) => {
         checkDimensions(request.dimensions, engine);
-        return engine.embed(request);
+        return engine.requests.embed(request);
       },
     });
   }
@@ -172,7 +172,7 @@ export class LocalBackend implements Backend {
   rerank(request: RerankRequest, context: GenerateContext): AsyncGenerator<RerankEvent, void, undefined> {
     return this.#answers.answer(request, context, {
       wanted: 'scores',
-      prepare: () => (engine) => engine.rerank(request),
+      prepare: () => (engine) => engine.requests.rerank(request),
     });
   }
 
@@ -181,7 +181,7 @@ export class LocalBackend implements Backend {
       wanted: isConversation(request) ? 'text' : 'tokens',
       prepare: (model) => {
         const asked = isConversation(request) ? this.#toEngine(request, model, context) : () => toEngineText(request);
-        return (engine) => engine.tokenize(asked(engine));
+        return (engine) => engine.requests.tokenize(asked(engine));
       },
     });
   }
@@ -189,7 +189,7 @@ export class LocalBackend implements Backend {
   detokenize(request: DetokenizeRequest, context: GenerateContext): AsyncGenerator<DetokenizeEvent, void, undefined> {
     return this.#answers.answer(request, context, {
       wanted: 'tokens',
-      prepare: () => (engine) => engine.detokenize(request),
+      prepare: () => (engine) => engine.requests.detokenize(request),
     });
   }
 

@@ -19,30 +19,18 @@
  * gone, because close and destroy resolve only then.
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type {
-  CellDemand,
-  EngineRequest,
-  EngineTokenizeRequest,
-  NativeDevice,
-  NativeLoadOptions,
-  WithoutId,
-} from '../../engine/addon.ts';
+import type { CellDemand, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
 import type { EngineInfo, ToEngine } from '../../engine/messages.ts';
 import type { Logger } from '../../log/log.ts';
-import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
-import type { RerankRequest } from '../../protocol/rerank.ts';
-import type { DetokenizeRequest } from '../../protocol/tokenize.ts';
 import { abortable } from '../abortable.ts';
 import { Culprits, PATIENCE_MS, restartDelayMs } from './backoff.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import { EngineChild } from './engine-child.ts';
 import type { Bytes, Estimate, Plan, Step } from './fit.ts';
-import type { Embedding, Generation, Ranking } from './generation.ts';
 import { InFlight, type LoadedEngine } from './in-flight.ts';
 import { Suspects } from './suspects.ts';
-import type { Detokenizing, Tokenizing } from './tokenizing.ts';
 
 const STOPPING = new SvcError('NOT_READY', 'svc is stopping');
 /** Time without failure that resets the failure count. */
@@ -110,7 +98,11 @@ export class Supervisor {
   /** Set while `retire` waits for the process to become idle and end. */
   #retiring: Deferred | null = null;
   #restart: NodeJS.Timeout | undefined;
-  readonly #inFlight = new InFlight(() => this.child);
+  /** Its requests. REQUIRES: `ready` has resolved. They throw ENGINE_CRASHED if the engine is already gone, or BUSY. */
+  readonly requests = new InFlight(
+    () => this.child,
+    () => this.#loaded(),
+  );
   /** Processes that are not gone yet. */
   readonly #children = new Set<EngineChild>();
 
@@ -186,7 +178,7 @@ export class Supervisor {
   }
   /** True if the engine is loaded, runs no generation and is not retiring. */
   get isIdle(): boolean {
-    return this.#state.name === 'loaded' && this.#inFlight.size === 0 && this.#retiring === null;
+    return this.#state.name === 'loaded' && this.requests.size === 0 && this.#retiring === null;
   }
 
   /** True if a process that has been ended is not gone yet. */
@@ -256,27 +248,6 @@ export class Supervisor {
     }
   }
 
-  /** REQUIRES: `ready` has resolved. Throws ENGINE_CRASHED if the engine is already gone, or BUSY; so do the next ones. */
-  generate(request: Omit<EngineRequest, 'id'>): Generation {
-    return this.#inFlight.generate(this.#loaded(), request);
-  }
-
-  embed(request: EmbedRequest): Embedding {
-    return this.#inFlight.embed(this.#loaded(), request);
-  }
-
-  rerank(request: RerankRequest): Ranking {
-    return this.#inFlight.rerank(this.#loaded(), request);
-  }
-
-  tokenize(request: WithoutId<EngineTokenizeRequest>): Tokenizing {
-    return this.#inFlight.tokenize(this.#loaded(), request);
-  }
-
-  detokenize(request: DetokenizeRequest): Detokenizing {
-    return this.#inFlight.detokenize(this.#loaded(), request);
-  }
-
   send(message: ToEngine): void {
     this.child?.send(message);
   }
@@ -296,16 +267,16 @@ export class Supervisor {
     try {
       // Requests whose `ready` has just resolved begin before the next turn.
       await nextTurn();
-      while (this.#state.name === 'loaded' && this.#inFlight.size > 0) {
+      while (this.#state.name === 'loaded' && this.requests.size > 0) {
         const idle = deferred();
-        this.#inFlight.onIdle = idle.resolve;
+        this.requests.onIdle = idle.resolve;
         await abortable(idle.promise, signal);
         await nextTurn();
       }
       if (this.#state.name !== 'loaded') return;
       await this.#dismiss({ name: 'idle' }, new SvcError('CANCELLED', `${this.model.id} was evicted from memory`));
     } finally {
-      this.#inFlight.onIdle = () => undefined;
+      this.requests.onIdle = () => undefined;
       this.#retiring = null;
       retiring.resolve();
     }
@@ -409,7 +380,7 @@ export class Supervisor {
       stallTimeoutMs,
       log,
       entry,
-      inFlight: this.#inFlight,
+      inFlight: this.requests,
       onProgress: (fraction) => {
         if (this.child === child) this.#fraction = fraction;
       },
@@ -473,7 +444,7 @@ export class Supervisor {
   /** Fails everything that relied on the process of `state`. */
   #failAll(state: State, error: SvcError, endless: number | null = null): void {
     if (state.name === 'loading') state.done.reject(error);
-    this.#inFlight.failAll(error, endless);
+    this.requests.failAll(error, endless);
   }
 
   #become(state: State): void {

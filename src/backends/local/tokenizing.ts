@@ -17,10 +17,6 @@ export class Tokenizing extends EngineAnswer<TokensEvent> {
     this.#hasPrompt = !('text' in request);
   }
 
-  protected override add(): undefined {
-    return undefined;
-  }
-
   protected override addTokens({ tokens, pieces, prompt }: Omit<TokensEvent, 'type'>): boolean {
     if (this.#tokens !== undefined || (prompt !== undefined) !== this.#hasPrompt) return false;
     if (pieces?.length !== (this.#hasPieces ? tokens.length : undefined)) return false;

@@ -135,12 +135,7 @@ export function errorStatus(definitions: Definitions, error: SvcError, id: strin
   metadata.set(DETAILS_KEY, encodeDetails(definitions, error, id));
   // The table's numbers are google.rpc.Code's, as the library's enum is.
   // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment
-  return { code: error.facts.grpc, details: wellFormed(error.told), metadata };
-}
-
-/** Replaces unpaired surrogates, which a quoted request may contain and gRPC cannot send. */
-function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, '\ufffd');
+  return { code: error.facts.grpc, details: error.told.toWellFormed(), metadata };
 }
 
 function callOf(call: ServerUnaryCall<Message, object> | ServerWritableStream<Message, object>): Call {

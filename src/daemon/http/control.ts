@@ -40,12 +40,12 @@ export function reload({ services, reply }: Exchange): void {
 
 export async function providerModels(exchange: Exchange): Promise<void> {
   const { provider } = parse(ProviderSchema, await readJson(exchange));
-  exchange.reply.json(200, { models: await exchange.services.providerModels(provider, exchange.signal) });
+  exchange.reply.json(200, { models: await exchange.services.cloud.models(provider, exchange.signal) });
 }
 
 export async function testProvider(exchange: Exchange): Promise<void> {
   const { provider } = parse(ProviderSchema, await readJson(exchange));
-  await streamLines(exchange, testLines(exchange.services.testProvider(provider, exchange.signal)));
+  await streamLines(exchange, testLines(exchange.services.cloud.test(provider, exchange.signal)));
 }
 
 async function* testLines(steps: AsyncIterable<ProviderTestStep>): AsyncGenerator<ProviderTestEvent> {
@@ -55,6 +55,6 @@ async function* testLines(steps: AsyncIterable<ProviderTestStep>): AsyncGenerato
 
 export async function lendKey(exchange: Exchange): Promise<void> {
   const { provider, key } = parse(LentKeySchema, await readJson(exchange));
-  exchange.services.lendKey(provider, key);
+  exchange.services.cloud.lend(provider, key);
   exchange.reply.json(200, {});
 }

@@ -1,20 +1,8 @@
 /** What a scan of another program's store finds. Nothing in such a store is trusted, and nothing in it is written. */
-import type { Refused } from '../../protocol/model/import.ts';
-import type { ModelSettings } from '../../protocol/model/settings.ts';
+import type { ImportedModel, Refused } from '../../protocol/model/import.ts';
 
-export interface FoundModel {
-  /** Proposed id; it may be taken. */
-  readonly id: string;
-  /** For the record: the name that pulls the model again, or the program and the path in its store. */
-  readonly source: string;
-  /** The file with the weights; the first of several parts. Checked to lie in `root`, behind all links. */
-  readonly path: string;
-  readonly projector: string | null;
-  /** Files of LoRA adapters. */
-  readonly adapters: readonly string[];
-  readonly settings: ModelSettings;
-  /** What is not taken over as the other program has it, and why. */
-  readonly notes: readonly string[];
+/** Its id is a proposal, and may be taken. Its path is checked to lie in `root`, behind all links. */
+export interface FoundModel extends Omit<ImportedModel, 'state' | 'same_as' | 'program' | 'size_bytes'> {
   /** The store, without links. */
   readonly root: string;
 }

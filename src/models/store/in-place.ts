@@ -2,6 +2,7 @@
  * Registers models of other programs where they lie: nothing is copied, and nothing of theirs is written. Unlike with
  * `ModelStore.add`, the projector and the adapters stay in their places, too.
  */
+import type { ImportedModel } from '../../protocol/model/import.ts';
 import { realpath, stat } from 'node:fs/promises';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
@@ -15,15 +16,8 @@ import { freeId } from './model-id.ts';
 import { entryOf } from './record.ts';
 import type { Registry, RegistryEntry, RegistryFile, StoredFile } from './registry.ts';
 
-export interface ForeignModel {
-  /** Wanted id. */
-  readonly id: string;
-  readonly source: string;
-  /** The first of several parts. */
-  readonly path: string;
-  readonly projector: string | null;
-  readonly adapters: readonly string[];
-}
+/** Its id is the wanted one. */
+export type ForeignModel = Pick<ImportedModel, 'id' | 'source' | 'path' | 'projector' | 'adapters'>;
 
 export interface InPlaceOptions {
   readonly registry: RegistryFile;

@@ -8,21 +8,16 @@
  */
 import * as v from 'valibot';
 import { LIMITS } from '../limits.ts';
-import type { GenerateRequest, RawPrompt } from '../generate.ts';
+import type { RawPrompt } from '../generate.ts';
 import { given } from '../given.ts';
-import { formatOf, type OpenAiFormat } from '../openai/response-format.ts';
+import type { ChatCompletionCall } from '../openai/chat-request.ts';
+import { formatOf } from '../openai/response-format.ts';
 import { sharedRequest, SHARED_FIELDS, toMaxTokens, type Unsupported } from '../openai/shared-fields.ts';
 
-export interface LlamaCall {
-  readonly request: GenerateRequest;
-  /** The prompt is only computed, so that the next request finds it in the prefix cache. */
-  readonly isWarmUp: boolean;
+export interface LlamaCall extends Pick<ChatCompletionCall, 'request' | 'isWarmUp' | 'stream' | 'formatNames'> {
   readonly limits: LineLimits;
   /** Names of the answer's fields; empty: all. */
   readonly responseFields: readonly string[];
-  readonly stream: boolean;
-  /** Caller's name of the `format` field, for errors; null: no format. */
-  readonly formatNames: OpenAiFormat['names'] | null;
 }
 
 /** Limits of an answer by its lines. */

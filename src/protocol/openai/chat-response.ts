@@ -31,7 +31,7 @@ export interface Delta {
 /** `choices`: at least one. The route, the provider and the timings are those of the first. */
 export function toCompletion(answer: Answer, choices: readonly Collector[]): object {
   const [first] = choices as [Collector];
-  const usage = toUsage(choices);
+  const usage = toUsage(choices, choices.length);
   return {
     ...answer,
     model: first.start.model,
@@ -130,7 +130,7 @@ export function endOf(facts: Collector, includeUsage: boolean): object {
 
 /** The last chunk of a stream whose usage was requested; null: no usage is known. */
 export function toUsageChunk(answer: Answer, choices: readonly Collector[]): object | null {
-  const usage = toUsage(choices);
+  const usage = toUsage(choices, choices.length);
   return usage === null ? null : { ...answer, object: 'chat.completion.chunk', choices: [], usage };
 }
 
@@ -140,18 +140,23 @@ export function toFinishReason(finish: FinishEvent): OpenAiFinishReason {
   return finish.reason;
 }
 
-/** The prompt counts once, however many choices were made from it. null: the usage of a choice is not known. */
-function toUsage(choices: readonly Collector[]): object | null {
-  const all = choices.map(({ finish }) => finish.usage).filter((usage) => usage !== null);
-  const [first] = all;
-  if (first === undefined || all.length < choices.length) return null;
-  const output = all.reduce((sum, { output_tokens }) => sum + output_tokens, 0);
-  const reasoning = all.reduce((sum, { reasoning_tokens = 0 }) => sum + reasoning_tokens, 0);
+/** Each prompt counts once, however many choices were made from it. null: the usage of a choice is not known. */
+export function toUsage(choices: readonly Collector[], perPrompt: number): object | null {
+  let [input, cached, output, reasoning] = [0, 0, 0, 0];
+  for (const [index, { finish }] of choices.entries()) {
+    const { usage } = finish;
+    if (usage === null) return null;
+    output += usage.output_tokens;
+    reasoning += usage.reasoning_tokens ?? 0;
+    if (index % perPrompt !== 0) continue;
+    input += usage.input_tokens;
+    cached += usage.cached_tokens;
+  }
   return {
-    prompt_tokens: first.input_tokens,
+    prompt_tokens: input,
     completion_tokens: output,
-    total_tokens: first.input_tokens + output,
-    prompt_tokens_details: { cached_tokens: first.cached_tokens },
+    total_tokens: input + output,
+    prompt_tokens_details: { cached_tokens: cached },
     ...(reasoning === 0 ? {} : { completion_tokens_details: { reasoning_tokens: reasoning } }),
   };
 }

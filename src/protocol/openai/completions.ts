@@ -7,25 +7,17 @@ import type { Collector } from '../collect.ts';
 import { GenerateRequestSchema, LIMITS, type GenerateRequest, type RawPrompt } from '../generate.ts';
 import { given } from '../given.ts';
 import { TokenSchema } from '../tokenize.ts';
-import { endOf, routedOf, toFinishReason, truncatedOf, type Answer } from './chat-response.ts';
+import { endOf, routedOf, toFinishReason, toUsage, truncatedOf, type Answer } from './chat-response.ts';
 import type { LegacyLogprobs } from './legacy-logprobs.ts';
-import { formatOf, type OpenAiFormat } from './response-format.ts';
+import type { ChatCompletionCall } from './chat-request.ts';
+import { formatOf } from './response-format.ts';
 import { readFields, sharedRequest, SHARED_FIELDS, toMaxTokens, type Unsupported } from './shared-fields.ts';
 import { invalid, parse } from '../validate.ts';
 
-export interface CompletionCall {
+export interface CompletionCall extends Omit<ChatCompletionCall, 'request'> {
   /** One for each prompt. */
   readonly requests: readonly CompletionRequest[];
-  /** `n`: number of answers to each prompt. */
-  readonly choices: number;
   readonly echo: boolean;
-  /** The prompts are only computed, so that the next request finds them in the prefix cache. */
-  readonly isWarmUp: boolean;
-  readonly stream: boolean;
-  /** `stream_options.include_usage`. */
-  readonly includeUsage: boolean;
-  /** Caller's name of the `format` field, for errors; null: no format. */
-  readonly formatNames: OpenAiFormat['names'] | null;
 }
 export type CompletionRequest = GenerateRequest & { readonly raw: RawPrompt };
 
@@ -175,23 +167,4 @@ export function toLastTextChunk(head: Answer, index: number, facts: Collector, i
 export function toTextUsageChunk(head: Answer, answers: readonly Collector[], perPrompt: number): object | null {
   const usage = toUsage(answers, perPrompt);
   return usage === null ? null : { ...head, object: 'text_completion', choices: [], usage };
-}
-
-/** Each prompt counts once, however many choices were made from it. null: the usage of a choice is not known. */
-function toUsage(answers: readonly Collector[], perPrompt: number): object | null {
-  let [input, cached, output] = [0, 0, 0];
-  for (const [index, { finish }] of answers.entries()) {
-    const { usage } = finish;
-    if (usage === null) return null;
-    output += usage.output_tokens;
-    if (index % perPrompt !== 0) continue;
-    input += usage.input_tokens;
-    cached += usage.cached_tokens;
-  }
-  return {
-    prompt_tokens: input,
-    completion_tokens: output,
-    total_tokens: input + output,
-    prompt_tokens_details: { cached_tokens: cached },
-  };
 }

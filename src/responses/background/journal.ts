@@ -8,6 +8,7 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import * as v from 'valibot';
+import { ifMissing } from '../../files/missing.ts';
 import { openToAppend, openToCreate, readText } from '../../files/open-file.ts';
 import { errorOfFiles } from '../../files/svc-error.ts';
 import type { Caller } from '../../protocol/caller.ts';
@@ -139,11 +140,7 @@ export class Journal {
 
 /** null: there is no such journal, or its first line cannot be used. Rejects with the file system's error. */
 export async function readJournal(path: string): Promise<Story | null> {
-  const text = await readText(path).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
-    throw error;
-  });
-  return parseJournal(text);
+  return parseJournal(await readText(path).catch(ifMissing('')));
 }
 
 function parseJournal(text: string): Story | null {

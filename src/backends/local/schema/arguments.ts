@@ -36,28 +36,21 @@ export function argumentGrammars(
   prefix: string,
   tools: ToolsBudget,
 ): ArgumentGrammars {
-  return bounded(parameters, param, () => compiled(parameters, param, prefix, tools));
-}
-
-function compiled(
-  parameters: Readonly<Record<string, unknown>>,
-  param: string,
-  prefix: string,
-  tools: ToolsBudget,
-): ArgumentGrammars {
-  const schema = { type: 'object', ...parameters } as JsonObject;
-  const compiler = new SchemaCompiler(schema, param, new Work(param, tools), { prefix: `${prefix}-` });
-  const root = compiler.value(schema, param);
-  const list = orElse(() => apart(compiler, schema, param), undefined);
-  return {
-    grammar: compiler.rules.grammar(root),
-    tagged_grammar: orElse(() => {
-      const options = { prefix: `${prefix}-tagged-`, notation: TAGGED };
-      const tagged = new SchemaCompiler(schema, param, new Work(param, tools), options);
-      return tagged.rules.grammar(tagged.value(schema, param));
-    }, ''),
-    ...(list === undefined ? {} : { arguments: list }),
-  };
+  return bounded(parameters, param, () => {
+    const schema = { type: 'object', ...parameters } as JsonObject;
+    const compiler = new SchemaCompiler(schema, param, new Work(param, tools), { prefix: `${prefix}-` });
+    const root = compiler.value(schema, param);
+    const list = orElse(() => apart(compiler, schema, param), undefined);
+    return {
+      grammar: compiler.rules.grammar(root),
+      tagged_grammar: orElse(() => {
+        const options = { prefix: `${prefix}-tagged-`, notation: TAGGED };
+        const tagged = new SchemaCompiler(schema, param, new Work(param, tools), options);
+        return tagged.rules.grammar(tagged.value(schema, param));
+      }, ''),
+      ...(list === undefined ? {} : { arguments: list }),
+    };
+  });
 }
 
 /** undefined: the arguments are not a list of named values. */

@@ -20,6 +20,6 @@ export async function props(exchange: Exchange): Promise<void> {
   const name = query.get('model') ?? '';
   const model = await listedModel(exchange, name === '' ? 'default' : name, 'model');
   const { version } = services.health();
-  const defaults = model.record === null ? null : await services.defaultsOf(model.record);
+  const defaults = model.record === null ? null : await services.shelf.defaultsOf(model.record);
   reply.json(200, toProps(model, defaults, { slots: services.slots, version }));
 }

@@ -8,15 +8,8 @@ import { inOllamasWords } from '../../../protocol/ollama/error.ts';
 import { renamed } from '../../../protocol/validate.ts';
 import { readJson } from '../body.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
-import type { StreamFormat } from '../reply.ts';
+import { FORMAT } from '../openai/embeddings.ts';
 import { loadOrUnload, routed } from './residence.ts';
-
-const FORMAT: StreamFormat = {
-  contentType: 'application/json; charset=utf-8',
-  heartbeat: null,
-  // After an error the JSON ends early, which every client notices.
-  encodeError: () => '',
-};
 
 export async function ollamaEmbed(exchange: Exchange): Promise<void> {
   const call = parseOllamaEmbed(await readJson(exchange));

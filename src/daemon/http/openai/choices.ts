@@ -3,7 +3,7 @@ import type { Collector } from '../../../protocol/collect.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../../protocol/generate.ts';
 import { toOpenAiError } from '../../../protocol/openai/chat-response.ts';
-import type { OpenAiFormat } from '../../../protocol/openai/response-format.ts';
+import type { ChatCompletionCall } from '../../../protocol/openai/chat-request.ts';
 import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/streams/sse.ts';
 import { withoutContent } from '../../../protocol/streams/warm-up.ts';
 import { renamed } from '../../../protocol/validate.ts';
@@ -26,13 +26,7 @@ export interface Choices {
   readonly failing: AbortController;
 }
 
-export interface ChoicesCall {
-  /** Number of answers to each request. */
-  readonly choices: number;
-  readonly isWarmUp: boolean;
-  /** Caller's name of the `format` field, for errors; null: no format. */
-  readonly formatNames: OpenAiFormat['names'] | null;
-}
+export type ChoicesCall = Pick<ChatCompletionCall, 'choices' | 'isWarmUp' | 'formatNames'>;
 
 /** Answers to each request. On a local model they share the computed prompt. */
 export function choicesOf(

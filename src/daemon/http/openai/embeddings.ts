@@ -12,7 +12,7 @@ import { readJson } from '../body.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import type { StreamFormat } from '../reply.ts';
 
-const FORMAT: StreamFormat = {
+export const FORMAT: StreamFormat = {
   contentType: 'application/json; charset=utf-8',
   heartbeat: null,
   // After an error the JSON ends early, which every client notices.

@@ -4,7 +4,7 @@
  */
 import { Collector } from '../../../protocol/collect.ts';
 import { SvcError } from '../../../protocol/errors.ts';
-import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../protocol/generate.ts';
+import { refuseFile } from '../../../protocol/generate.ts';
 import {
   parseTranscription,
   SOUND,
@@ -13,22 +13,13 @@ import {
   toTranscriptDone,
   type TranscriptionCall,
 } from '../../../protocol/openai/transcription.ts';
-import { toOpenAiError } from '../../../protocol/openai/chat-response.ts';
-import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/streams/sse.ts';
+import { sseData } from '../../../protocol/streams/sse.ts';
 import { listedNamed } from '../../../protocol/model/listed.ts';
 import { renamed } from '../../../protocol/validate.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import { readForm } from '../form.ts';
 import { listedModels } from './models.ts';
-import type { StreamFormat } from '../reply.ts';
-
-type Events = AsyncIterable<RouteEvent | GenerateEvent>;
-
-const FORMAT: StreamFormat = {
-  contentType: SSE_CONTENT_TYPE,
-  heartbeat: SSE_HEARTBEAT,
-  encodeError: (error, id) => sseData(toOpenAiError(error, id)),
-};
+import { STREAM, type Events } from './choices.ts';
 
 export async function transcriptions(exchange: Exchange): Promise<void> {
   const call = parseTranscription(await readForm(exchange));
@@ -43,7 +34,7 @@ export async function transcriptions(exchange: Exchange): Promise<void> {
 
 /** Sends nothing before the first text, as for chat completions. */
 async function answerStream({ reply }: Exchange, events: Events): Promise<void> {
-  reply.stream(FORMAT);
+  reply.stream(STREAM);
   const answer = new Collector();
   for await (const event of events) {
     answer.add(event);

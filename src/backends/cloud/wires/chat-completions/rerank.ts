@@ -2,11 +2,11 @@
 import * as v from 'valibot';
 import { invalid } from '../../../../protocol/validate.ts';
 import { inOrder, readBody } from '../../answer.ts';
+import { maybe } from '../../openai-error.ts';
 import type { RerankApi } from '../../wire.ts';
 import { openAiHeaders } from './openai-headers.ts';
 
 const tokens = v.pipe(v.number(), v.integer(), v.minValue(0));
-const maybe = <Schema extends v.GenericSchema>(schema: Schema) => v.fallback(v.nullish(schema, null), null);
 
 const AnswerSchema = v.object({
   model: maybe(v.string()),

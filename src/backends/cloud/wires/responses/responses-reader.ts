@@ -2,15 +2,13 @@
 import * as v from 'valibot';
 import type { FinishReason, TokenLogprobs, Usage } from '../../../../protocol/generate.ts';
 import { brokenOff, notTheApi, readEvent } from '../../answer.ts';
-import { openAiError } from '../../openai-error.ts';
+import { maybe, openAiError } from '../../openai-error.ts';
 import { toSvcError } from '../../provider-error.ts';
 import { ToolCalls } from '../../tool-calls.ts';
 import type { ServerEvent, WireError, WireEvent, WireReader } from '../../wire.ts';
 
 const text = v.nullish(v.string(), '');
 const index = v.nullish(v.number(), 0);
-/** null: absent, or of another type. */
-const maybe = <Schema extends v.GenericSchema>(schema: Schema) => v.fallback(v.nullish(schema, null), null);
 
 const UsageSchema = v.object({
   input_tokens: v.number(),
