@@ -3,8 +3,9 @@
  * them.
  *
  * One file for each response, `ID.json`, mode 0600, in a folder of its own. It has the whole conversation, so no
- * response needs another one, and any may be deleted. Files go when they are too old, and the oldest when all together
- * are too large. A file that cannot be parsed is as good as absent.
+ * response needs another one, and any may be deleted. Files go when they are too old, and when all together are too
+ * large: then the oldest of the owner who has most, so that no owner deletes the responses of others. A file that cannot
+ * be parsed is as good as absent.
  *
  * A background response also has a journal, `background/ID.jsonl` (background/journal.ts), which counts and goes with
  * it.
@@ -15,7 +16,7 @@ import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
 import { makeDirectory } from '../files/make-directory.ts';
 import { ifMissing } from '../files/missing.ts';
-import { readText } from '../files/open-file.ts';
+import { openToRead, readText } from '../files/open-file.ts';
 import { errorOfFiles } from '../files/svc-error.ts';
 import { parsedJson } from '../protocol/foreign-text.ts';
 import { LIMITS } from '../protocol/limits.ts';
@@ -50,7 +51,12 @@ const FileSchema = v.looseObject({
   input: v.array(v.looseObject({ type: v.string() })),
 });
 
+/** The owner is the first field. */
+const HEAD = /^\{"owner":("(?:[^"\\]|\\.)*")/;
+const HEAD_BYTES = 1024;
+
 interface Entry {
+  readonly owner: string;
   readonly bytes: number;
   readonly storedAt: number;
 }
@@ -103,8 +109,8 @@ export class ResponseStore {
     await makeDirectory(this.#options.dir).catch(refuse);
     await writeFileAtomic(this.#fileOf(id), text, { mode: 0o600, fsync: false }).catch(refuse);
     this.#forget(id);
-    this.#remember(id, { bytes: all, storedAt: record.stored_at });
-    await this.#tidy().catch(refuse);
+    this.#remember(id, { owner: record.owner, bytes: all, storedAt: record.stored_at });
+    await this.#tidy(id).catch(refuse);
     return true;
   }
 
@@ -161,8 +167,10 @@ export class ResponseStore {
         await rm(path.join(dir, name), { force: true });
         continue;
       }
-      const { size, mtimeMs } = await stat(path.join(dir, name));
-      found.push([id, { bytes: size + (await sizeOf(this.journalOf(id))), storedAt: mtimeMs }]);
+      const file = path.join(dir, name);
+      const { size, mtimeMs } = await stat(file);
+      const bytes = size + (await sizeOf(this.journalOf(id)));
+      found.push([id, { owner: await ownerIn(file), bytes, storedAt: mtimeMs }]);
     }
     found.sort(([, a], [, b]) => a.storedAt - b.storedAt);
     for (const [id, entry] of found) this.#remember(id, entry);
@@ -175,13 +183,30 @@ export class ResponseStore {
     return result.success ? (result.output as unknown as StoredResponse) : null;
   }
 
-  /** Deletes responses that are too old, then the oldest until the limits hold. */
-  async #tidy(): Promise<void> {
-    for (const [id, entry] of [...this.#entries]) {
-      const isTooMuch = this.#bytes > this.#options.mostBytes || this.#entries.size > MOST_RESPONSES;
-      if (!isTooMuch && !this.#isOld(entry)) return;
+  /** Deletes responses that are too old, then others but `kept` until the limits hold. */
+  async #tidy(kept?: string): Promise<void> {
+    const old = [...this.#entries].filter(([, entry]) => this.#isOld(entry));
+    for (const [id] of old) await this.#delete(id);
+    while (this.#bytes > this.#options.mostBytes || this.#entries.size > MOST_RESPONSES) {
+      const id = this.#surplus(kept);
+      if (id === undefined) return;
       await this.#delete(id);
     }
+  }
+
+  /** The oldest response but `kept` of the owner who has most of what there is too much of: bytes, or responses. */
+  #surplus(kept: string | undefined): string | undefined {
+    const isTooLarge = this.#bytes > this.#options.mostBytes;
+    const held = new Map<string, number>();
+    for (const { owner, bytes } of this.#entries.values())
+      held.set(owner, (held.get(owner) ?? 0) + (isTooLarge ? bytes : 1));
+    const owners = [...held].sort(([, a], [, b]) => b - a).map(([owner]) => owner);
+    const others = [...this.#entries].filter(([id]) => id !== kept);
+    for (const owner of owners) {
+      const [id] = others.find(([, entry]) => entry.owner === owner) ?? [];
+      if (id !== undefined) return id;
+    }
+    return undefined;
   }
 
   #tidyInBackground(): void {
@@ -213,6 +238,18 @@ export class ResponseStore {
 
   #fileOf(id: string): string {
     return path.join(this.#options.dir, `${id}.json`);
+  }
+}
+
+/** Empty: the file cannot be parsed. */
+async function ownerIn(path: string): Promise<string> {
+  const file = await openToRead(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    const [, owner = '""'] = HEAD.exec(buffer.toString('utf8', 0, bytesRead)) ?? [];
+    return JSON.parse(owner) as string;
+  } finally {
+    await file.close();
   }
 }
 

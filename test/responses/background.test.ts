@@ -332,17 +332,18 @@ test('a file that is no journal is removed', async ({ script, dir }) => {
   assert.equal(await after.store.unfinished(), []);
 });
 
-test('there is a limit to their number', async ({ script }) => {
-  const world = script(...Array.from({ length: 65 }, (): Step[] => ['wait']));
+test('there is a limit to their number, and one for each client', async ({ script }) => {
+  const world = script(...Array.from({ length: 66 }, (): Step[] => ['wait']));
   const idOf = (index: number): string => `resp_${String(index).padStart(32, '0')}`;
-  const starts = Array.from({ length: 65 }, (_, index) => world.responses.start({ ...ASKED, id: idOf(index) }));
-  const refused = (await Promise.allSettled(starts)).flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
-  assert.equal(
-    refused.map((error) => (error as SvcError).code),
-    ['BUSY'],
-  );
+  const starting = async (owner: string, from: number, to: number): Promise<string[]> => {
+    const ids = Array.from({ length: to - from }, (_, index) => idOf(from + index));
+    const ends = await Promise.allSettled(ids.map((id) => world.responses.start({ ...ASKED, owner, id })));
+    return ends.flatMap((end) => (end.status === 'rejected' ? [(end.reason as SvcError).message] : []));
+  };
+  assert.equal(await starting('control', 0, 49), ['48 background responses of this client are running']);
+  assert.equal(await starting('key:b', 49, 66), ['64 background responses are running']);
   await (await world.responses.running(idOf(0), 'control'))!.cancel();
-  await world.responses.start({ ...ASKED, id: idOf(65) });
+  assert.equal(await starting('key:b', 66, 67), []);
   await world.responses.close();
 });
 

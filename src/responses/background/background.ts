@@ -9,6 +9,7 @@ import { randomInt } from 'node:crypto';
 import path from 'node:path';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { errorOfFiles } from '../../files/svc-error.ts';
+import { mostOfOneShare } from '../../net/shares.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { isResponseId } from '../../protocol/openai/responses/items.ts';
 import { codeOf, type StoredResponse } from '../../protocol/openai/responses/response.ts';
@@ -31,6 +32,10 @@ export interface BackgroundOptions {
 const MOST_RUNS = 64;
 /** Maximum bytes of their journals, which they hold in memory. */
 const MOST_BYTES = 256 * 1024 * 1024;
+
+function isFull(runs: readonly BackgroundRun[], mostRuns: number, mostBytes: number): boolean {
+  return runs.length >= mostRuns || runs.reduce((sum, run) => sum + run.bytes, 0) >= mostBytes;
+}
 
 export class BackgroundResponses {
   readonly #options: BackgroundOptions;
@@ -68,7 +73,7 @@ export class BackgroundResponses {
 
   async #start(asked: Omit<Asked, 'at' | 'seed'>): Promise<BackgroundRun> {
     if (this.#isClosed) throw new SvcError('NOT_READY', 'svc is stopping');
-    this.#checkRoom();
+    this.#checkRoom(asked.owner);
     const { store } = this.#options;
     const whole: Asked = { ...asked, at: Date.now(), seed: randomInt(2 ** 32) };
     this.#checkSize(whole);
@@ -117,13 +122,17 @@ export class BackgroundResponses {
     });
   }
 
-  #checkRoom(): void {
+  #checkRoom(owner: string): void {
     const runs = [...this.#runs.values()];
-    const bytes = runs.reduce((sum, run) => sum + run.bytes, 0);
-    if (runs.length < MOST_RUNS && bytes < MOST_BYTES) return;
-    throw new SvcError('BUSY', `${String(runs.length)} background responses are running`, {
-      hint: 'wait for one, or cancel it: POST /v1/responses/ID/cancel',
-    });
+    const own = runs.filter((run) => run.owner === owner);
+    if (isFull(own, mostOfOneShare(MOST_RUNS), mostOfOneShare(MOST_BYTES)))
+      throw new SvcError('BUSY', `${String(own.length)} background responses of this client are running`, {
+        hint: 'wait for one, or cancel it: POST /v1/responses/ID/cancel',
+      });
+    if (isFull(runs, MOST_RUNS, MOST_BYTES))
+      throw new SvcError('BUSY', `${String(runs.length)} background responses are running`, {
+        hint: 'try again when one has ended',
+      });
   }
 
   async #takeUp(): Promise<void> {

@@ -83,6 +83,28 @@ test('the oldest go if all together are too large, and one that is too large is 
   store.close();
 });
 
+test('the responses of one owner do not displace those of another', async ({ now, open }) => {
+  const put = async (store: ResponseStore, index: number, owner: string): Promise<void> =>
+    assert.is(await store.put({ ...record(index, now + index, 'x'.repeat(30_000)), owner }), true);
+  const options = { mostBytes: 100_000 };
+  const store = open(options);
+  await put(store, 1, 'key:"a\\');
+  await put(store, 2, 'key:b');
+  await put(store, 3, 'key:b');
+  await put(store, 4, 'key:b');
+  assert.ok(await store.find(idOf(1), 'key:"a\\'));
+  assert.is(await store.find(idOf(2), 'key:b'), null);
+  store.close();
+  // The next daemon knows the owners.
+  const again = open(options);
+  await put(again, 5, 'key:b');
+  await put(again, 6, 'key:c');
+  assert.ok(await again.find(idOf(1), 'key:"a\\'));
+  assert.ok(await again.find(idOf(6), 'key:c'));
+  assert.is(await again.find(idOf(4), 'key:b'), null);
+  again.close();
+});
+
 test('ids that svc did not make touch no file', async ({ now, open }) => {
   const store = open();
   await store.put(record(1, now));
