@@ -72,6 +72,25 @@ test('the usage counts the tokens of the reasoning, in every API that has a plac
   assert.is(plain.usage?.completion_tokens_details, undefined);
 });
 
+test('log probabilities are those of the answer, whose items they do not change', async () => {
+  const given = { reasoning_budget_tokens: 8, seed: 1 };
+  const { choices } = await client.chat.completions.create(ask({ ...given, logprobs: true }));
+  const bytes = (choices[0]?.logprobs?.content ?? []).flatMap((each) => each.bytes ?? []);
+  // The parser drops white space around the answer.
+  assert.is(Buffer.from(bytes).toString().trim(), choices[0]?.message.content?.trim());
+  const response = await client.responses.create({
+    ...given,
+    model: 'thinker',
+    input: 'How many?',
+    max_output_tokens: 30,
+    include: ['message.output_text.logprobs'],
+  } as OpenAI.Responses.ResponseCreateParamsNonStreaming);
+  assert.equal(
+    response.output.map(({ type }) => type),
+    ['reasoning', 'message'],
+  );
+});
+
 test('without a budget, or with a higher effort, random weights never stop reasoning', async () => {
   for (const given of [{}, { reasoning_effort: 'low' }, { reasoning_effort: 'xhigh' }] as const) {
     const { reasoning, content } = await whole(given);

@@ -30,8 +30,6 @@ Fixture Open(std::unique_ptr<LlamaModel> model) {
   return {std::move(model), std::move(renderer.value())};
 }
 
-bool IsGemma(const std::string& path) { return path.find("gemma") != std::string::npos; }
-
 TEST(TemplatesRenderAsTheirModelsWantThem) {
   const Fixture qwen = Open(test::LoadTinyModel(test::TinyModels()[1]));
   REQUIRE(qwen.renderer != nullptr);
@@ -202,25 +200,19 @@ TEST(WhatTheTemplateCannotDoIsRefused) {
     EXPECT_EQ(code({{"wizard", "Hi"}}), StatusCode::kInvalidRequest);
     EXPECT_EQ(code({{"endoftext", "Hi"}}), StatusCode::kInvalidRequest);
     EXPECT_EQ(code({{"", "Hi"}}), StatusCode::kInvalidRequest);
-    if (!IsGemma(path)) continue;
-    // Gemma's template requires a user first; the error must not quote the chat.
-    const Result<ChatPrompt> refused =
-        fixture.renderer->RenderTokens({{"assistant", "my secret"}, {"user", "my secret"}});
-    EXPECT_EQ(refused.status().code(), StatusCode::kInvalidRequest);
-    EXPECT(refused.status().message().find("secret") == std::string::npos);
-    EXPECT(refused.status().message().find("roles must alternate") != std::string::npos);
   }
 }
 
 TEST(AChatThatIsFarTooLongIsNotRendered) {
-  const Fixture gemma = Open(test::LoadTinyModel(test::TinyModels()[2]));
-  REQUIRE(gemma.renderer != nullptr);
+  const auto model = test::LoadTinyModel(test::TinyModels()[2]);
+  REQUIRE(model != nullptr);
+  const auto renderer = ChatRenderer::New(*model, "{{ raise_exception('No chats.') }}");
+  REQUIRE(renderer.ok());
   const std::string text(1U << 20U, 'a');
-  // The template refuses both.
   const Chat questions = {{"assistant", "a"}, {"user", text}};
   const Chat answers = {{"assistant", text}, {"assistant", text}};
   const auto code = [&](const Chat& chat, std::uint32_t context_length) {
-    return gemma.renderer->RenderTokens(chat, {}, context_length).status().code();
+    return renderer.value()->RenderTokens(chat, {}, context_length).status().code();
   };
   EXPECT_EQ(code(questions, 2048), StatusCode::kContextOverflow);
   EXPECT_EQ(code(questions, 0), StatusCode::kInvalidRequest);
