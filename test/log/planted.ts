@@ -54,6 +54,8 @@ function* within(schema: Schema, text: string): Generator<unknown, void, undefin
       return;
     case 'record':
       yield { [text]: text };
+      // Many records are JSON Schemas, whose patterns a library may print.
+      yield { type: 'object', properties: { [text]: { type: 'string', pattern: `^(?!${text})$` } } };
       for (const value of within(schema.value!, text)) yield { [text]: value };
       break;
     case 'exact_optional':

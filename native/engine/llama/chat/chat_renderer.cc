@@ -339,7 +339,7 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat&
       prompt = std::move(apart.prompt);
     }
     common_chat_templates_inputs inputs = InputsOf(chat.messages, options);
-    if (LeaveOutUnreadable(&inputs.tools) && !prompt) prompt = PromptOf(shown).prompt;
+    if (Simplify(&inputs.tools) && !prompt) prompt = PromptOf(shown).prompt;
     common_chat_params found = ApplyTemplates(templates_.get(), inputs);
     if (!prompt) prompt = std::move(found.prompt);
     auto format = formats_->Find(std::move(found), inputs, options);

@@ -39,6 +39,22 @@ common_chat_tool_choice ToChoice(ToolChoice choice) {
   }
 }
 
+// Without `pattern`, wherever it is a text: an argument of that name has a schema.
+common_json WithoutPatterns(const common_json& value) {
+  if (value.is_array()) {
+    common_json items = common_json::array();
+    for (const common_json& item : value) items.push_back(WithoutPatterns(item));
+    return items;
+  }
+  if (!value.is_object()) return value;
+  common_json fields = common_json::object();
+  for (const auto& field : value.items()) {
+    if (field.key() == "pattern" && field.value().is_string()) continue;
+    fields[field.key()] = WithoutPatterns(field.value());
+  }
+  return fields;
+}
+
 bool IsReadable(const common_json& schema) {
   try {
     json_schema_to_grammar(schema, /*force_gbnf=*/true);
@@ -113,15 +129,17 @@ common_chat_templates_inputs TemplateInputs(const std::vector<ChatMessage>& mess
   return inputs;
 }
 
-bool LeaveOutUnreadable(std::vector<common_chat_tool>* tools) {
-  bool has_any = false;
+bool Simplify(std::vector<common_chat_tool>* tools) {
+  bool has_changed = false;
   for (common_chat_tool& tool : *tools) {
     const common_json schema = common_json::parse(tool.parameters);
-    if (IsReadable(schema)) continue;
-    tool.parameters = ReadablePart(schema).dump();
-    has_any = true;
+    const common_json plain = WithoutPatterns(schema);
+    const bool is_readable = IsReadable(plain);
+    if (is_readable && plain.dump() == schema.dump()) continue;
+    tool.parameters = (is_readable ? plain : ReadablePart(plain)).dump();
+    has_changed = true;
   }
-  return has_any;
+  return has_changed;
 }
 
 }  // namespace svc

@@ -21,8 +21,9 @@ std::string_view EnableThinking(const ChatOptions& options);
 common_chat_templates_inputs TemplateInputs(const std::vector<ChatMessage>& messages,
                                             const ChatOptions& options, bool has_efforts);
 
-// Replaces the parts of the tools' schemas that llama.cpp cannot convert, such as `true`, by {}: a
-// whole schema or single arguments. Returns true if there were any.
-bool LeaveOutUnreadable(std::vector<common_chat_tool>* tools);
+// Prepares the tools' schemas for llama.cpp's analysis: parts that it cannot convert, such as
+// `true`, become {}, a whole schema or single arguments; and patterns go, because it writes those
+// that it does not understand to stderr, and so into the log. Returns true if anything changed.
+bool Simplify(std::vector<common_chat_tool>* tools);
 
 }  // namespace svc

@@ -43,6 +43,25 @@ TEST(AResultHasTheNameOfItsCall) {
   EXPECT_EQ(inputs.messages[3].tool_name, "");
 }
 
+TEST(SchemasHaveNothingThatTheAnalysisCannotRead) {
+  const auto simple = [](const std::string& parameters) {
+    std::vector<common_chat_tool> tools = {{"f", "F", parameters}};
+    return Simplify(&tools) ? tools.front().parameters : "the same";
+  };
+  EXPECT_EQ(simple(R"({"type":"object","properties":{"a":{"type":"integer"}}})"), "the same");
+  EXPECT_EQ(simple(R"({"type":"object","properties":{"a":true,"b":{"type":"integer"}}})"),
+            R"({"type":"object","properties":{"a":{},"b":{"type":"integer"}}})");
+  EXPECT_EQ(simple(R"({"type":"any","properties":{"a":{"type":"integer"}}})"),
+            R"({"type":"object","properties":{"a":{}}})");
+  EXPECT_EQ(simple("true"), R"({"type":"object"})");
+  // llama.cpp would print the pattern.
+  EXPECT_EQ(simple(R"({"type":"object","properties":{"pattern":{"type":"string","pattern":"^(?!x)"
+},)"
+                   R"("b":{"type":"array","items":{"type":"string","pattern":"x"}}}})"),
+            R"({"type":"object","properties":{"pattern":{"type":"string"},)"
+            R"("b":{"type":"array","items":{"type":"string"}}}})");
+}
+
 TEST(ChoicesHaveLlamaCppsNames) {
   const auto chosen = [](ToolChoice choice) {
     ChatOptions options;
