@@ -72,7 +72,7 @@ export function likelyName(typed: string, names: readonly string[] = []): string
 
 /** Such as `0.6b`. */
 function sizeIn(name: string): string | undefined {
-  return /\d+(?:\.\d+)?b(?![a-z0-9])/i.exec(name)?.[0].toLowerCase();
+  return /\d{1,4}(?:\.\d{1,3})?b(?![a-z0-9])/i.exec(name)?.[0].toLowerCase();
 }
 
 /** `typed`: a name, perhaps with a tag. */
