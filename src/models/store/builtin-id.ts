@@ -1,5 +1,7 @@
-/**
- * Id of the built-in model in every version; no other model may have it. In a file of its own, because every `svc run`
- * loads it.
- */
+/** Names that no other model may have. In a file of their own, because every `svc run` loads it. */
+
+/** The built-in model, in every version. */
 export const BUILTIN_ID = 'builtin';
+
+/** In requests, means the default model. */
+export const DEFAULT_NAME = 'default';

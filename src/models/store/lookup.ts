@@ -2,8 +2,8 @@
 import { SvcError } from '../../protocol/errors.ts';
 import { findNamed, taggedAs } from '../../protocol/model/named.ts';
 import { suggest } from '../../protocol/suggest.ts';
-import { BUILTIN_ID } from './builtin-id.ts';
-import { DEFAULT_NAME, freeId, modelIdFor } from './model-id.ts';
+import { BUILTIN_ID, DEFAULT_NAME } from './builtin-id.ts';
+import { freeId, modelIdFor } from './model-id.ts';
 import type { Registry, RegistryEntry } from './registry.ts';
 
 /** How a new model is named. */

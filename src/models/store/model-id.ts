@@ -4,10 +4,7 @@
  */
 import { parse } from 'node:path';
 import { SvcError } from '../../protocol/errors.ts';
-import { BUILTIN_ID } from './builtin-id.ts';
-
-/** In requests, means the default model. */
-export const DEFAULT_NAME = 'default';
+import { BUILTIN_ID, DEFAULT_NAME } from './builtin-id.ts';
 
 const LONGEST = 128;
 const VALID = /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/i;
