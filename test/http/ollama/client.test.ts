@@ -175,7 +175,7 @@ test('an answer follows a schema, and a wrong one is refused by name', async () 
   const { message } = await client.chat({ model: 'plain', messages, format: SCHEMA, options: { seed: 3 } });
   const answer = JSON.parse(message.content) as { city: string; days: number };
   assert.ok(['Paris', 'Oslo'].includes(answer.city) && answer.days >= 1 && answer.days <= 99);
-  const wrong = await failure(client.chat({ model: 'plain', messages, format: { not: {} } }));
+  const wrong = await failure(client.chat({ model: 'plain', messages, format: { type: 'colour' } }));
   assert.is(wrong.status_code, 400);
   assert.match(wrong.error, /^format/);
 });
