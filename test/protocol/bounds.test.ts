@@ -100,7 +100,12 @@ const FREE: Readonly<Record<string, readonly string[]>> = {
   'protocol/openai/completions.ts': ['CompletionSchema.suffix'],
   'protocol/openai/messages.ts': ['WireToolCallsSchema.arguments'],
   'protocol/openai/response-format.ts': ['jsonSchema'],
-  'protocol/openai/responses/items.ts': ['content', 'texts.text', 'InputItemSchema.arguments'],
+  'protocol/openai/responses/items.ts': [
+    'content',
+    'texts.text',
+    'InputItemSchema.arguments',
+    'InputItemSchema.encrypted_content',
+  ],
   'protocol/openai/responses/request.ts': ['ResponsesSchema.input', 'ResponsesSchema.instructions'],
   'protocol/openai/responses/tools.ts': [
     'FunctionToolSchema.description',
