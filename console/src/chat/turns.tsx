@@ -33,7 +33,7 @@ export function Turns({ conversation }: { readonly conversation: Conversation })
 
 /** Shows the text alone if its contents throw: without it, one such turn would leave the whole page blank. */
 class PlainIfBroken extends Component<{ readonly text: string; readonly children: ComponentChildren }> {
-  static getDerivedStateFromError(): object {
+  static override getDerivedStateFromError(): object {
     return { isBroken: true };
   }
 
