@@ -120,9 +120,8 @@ export function makePrivateDirectory(directory: string, isOurs: (name: string) =
     if ((found.mode & 0o077) === 0) return;
     const names = readdirSync(directory);
     if (names.length > 0 && !names.some(isOurs)) {
-      throw unsafe(directory, 'it has files of other programs, and other users have access', {
-        hint: `if only svc is to use it: chmod 700 ${directory}; otherwise set SVC_HOME or SVC_SOCKET to another place`,
-      });
+      const hint = `if only svc is to use it: chmod 700 ${directory}; otherwise set SVC_HOME or SVC_SOCKET to another place`;
+      throw unsafe(directory, 'it has files of other programs, and other users have access', hint);
     }
     chmodSync(directory, 0o700);
   } catch (error) {
@@ -137,7 +136,7 @@ export function makePrivateDirectory(directory: string, isOurs: (name: string) =
 function unsafe(
   directory: string,
   why: string,
-  { hint } = { hint: 'remove it, or set SVC_HOME or SVC_SOCKET to another place' },
+  hint = 'remove it, or set SVC_HOME or SVC_SOCKET to another place',
 ): SvcError {
   return new SvcError('CONFIG_INVALID', `${directory} is not safe to use: ${why}`, { hint });
 }

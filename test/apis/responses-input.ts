@@ -183,7 +183,7 @@ export const INPUT: readonly Field[] = [
 
 export const INPUT_PARTS: readonly string[] = [ITEM, PART, OUTPUT, `${ITEM}.summary[]`];
 export const INPUT_KINDS: readonly string[] = [`${ITEM}.type`, `${ITEM}.role`, `${PART}.type`, `${OUTPUT}.type`];
-/** What tools that svc does not have were asked, and what they returned. */
+/** Calls and results of tools that svc does not have. */
 export const INPUT_OPAQUE: readonly string[] = ['output', 'output[].outcome', 'action', 'operation'].map(
   (name) => `${ITEM}.${name}`,
 );

@@ -101,7 +101,8 @@ void Runner::StartAnew(const Status& status) {
     arrivals_.clear();
     changed_.clear();
     adding_ = 0;
-    store_changed_ = true;  // the broken loop may not have taken what was read
+    store_changed_ =
+        true;  // the old loop may have failed before it took what the disk tier has read
     stats_ = loop_->stats();
   }
   worker_.Deliver(std::move(outputs));

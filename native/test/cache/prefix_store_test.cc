@@ -399,7 +399,7 @@ TEST(ClosingWaitsForNoDisk) {
   }
 }
 
-// What several prompts want is read once; what nobody wants any more is not read.
+// A piece that several prompts need is read once. If all of them are cancelled, it is not read.
 TEST(ThePieceThatManyWantIsReadOnce) {
   const Folder folder;
   const auto store = Open(folder.path());

@@ -174,7 +174,7 @@ class FailingReader final : public AnswerReader {
   bool has_called() const override { return false; }
 };
 
-// The disk tier reads ahead one piece: whoever takes it lets the next one be read.
+// The disk tier reads the next piece only after the last one was taken.
 TEST(WithoutMemoryForTheInboxWhatTheDiskHasReadIsTaken) {
   const test::Folder folder;
   const Want saved{.id = 1, .prompt = std::vector<Token>(200, 5), .max_tokens = 3, .seed = 1};

@@ -1,6 +1,6 @@
 import type { Shares } from '../../net/shares.ts';
 
-/** Bytes of each request that are not counted: small requests are read whatever else is held. */
+/** Bytes of each request that are not counted, so that a small request is read even if the budget is used up. */
 export const FREE_BYTES: number = 64 * 1024;
 
 /** The bytes that one request has taken from the budget of all requests that are held at the same time. */

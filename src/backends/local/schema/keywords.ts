@@ -95,3 +95,8 @@ function isTypeName(name: Json): name is TypeName {
 export function withoutNotes(schema: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(schema).filter(([keyword]) => !isAnnotation(keyword)));
 }
+
+/** Copy without keywords that mean nothing here. */
+export function knownOf(schema: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(schema).filter(([keyword]) => isKnown(keyword)));
+}

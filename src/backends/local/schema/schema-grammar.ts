@@ -2,11 +2,11 @@
  * Compiles a JSON Schema to a grammar whose every text is valid against the schema.
  *
  * The grammar may be narrower than the schema, never wider: a keyword that cannot be enforced is an error that names
- * its place, or is left out if the client asks for that. The grammar is narrower in these points: fixed formatting (`{"a": 1, "b": [true]}`, properties in
- * schema order), no \u escapes, integers of at most 15 digits, at most 32 levels in a value without a schema, and no
- * additional properties unless `additionalProperties` is a schema. With fixed formatting most tokens are forced, and
- * forced tokens need not be computed. Strings, keys and commas are written in a notation (notation.ts), which is JSON's
- * unless said otherwise.
+ * its place, or is left out if the client asks for that. The grammar is narrower in these points: fixed formatting
+ * (`{"a": 1, "b": [true]}`, properties in schema order), no \u escapes, integers of at most 15 digits, at most 32 levels
+ * in a value without a schema, and no additional properties unless `additionalProperties` is a schema. With fixed
+ * formatting most tokens are forced, and forced tokens need not be computed. Strings, keys and commas are written in a
+ * notation (notation.ts), which is JSON's unless said otherwise.
  *
  * Everything that may repeat is its own rule, and equal rules are shared, so that equal positions in the grammar are
  * equal states of the automaton that follows it.
@@ -20,6 +20,7 @@ import {
   isAnnotation,
   isKnown,
   isObject,
+  knownOf,
   typeOf,
   typesOf,
   withoutNotes,
@@ -126,9 +127,8 @@ export class SchemaCompiler {
   }
 
   #schema(given: JsonObject, path: string): string {
-    const unknown = Object.keys(given).filter((keyword) => !isKnown(keyword));
-    for (const keyword of unknown) this.#leaveOut(`${path}.${keyword.slice(0, 64)}`);
-    const schema = Object.fromEntries(Object.entries(given).filter(([keyword]) => isKnown(keyword)));
+    for (const name of Object.keys(given)) if (!isKnown(name)) this.#leaveOut(`${path}.${name.slice(0, 64)}`);
+    const schema = this.#isLenient ? knownOf(given) : given;
 
     if (schema['$ref'] !== undefined) return this.#reference(schema, path);
     const alternatives = this.#alternatives(schema, path);

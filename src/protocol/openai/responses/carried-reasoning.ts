@@ -1,6 +1,6 @@
 /**
  * The reasoning of an answer as `encrypted_content`, which clients that store nothing send back: some drop every other
- * text of the item. It is the text in base64; encrypting it would protect nobody, because its client may read it.
+ * text of the item. It is base64, not encrypted: the client may read it anyway.
  */
 const PREFIX = 'svc:';
 

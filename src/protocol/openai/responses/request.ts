@@ -3,9 +3,9 @@
  *
  * Unknown fields are ignored, and so are those that change nothing here: `text.verbosity`, `service_tier`,
  * `max_tool_calls` (of tools that OpenAI runs), `prompt_cache_key` and the other `prompt_cache_*` (the prefix cache
- * needs none), `stream_options` (no obfuscation is sent), and what `include` asks of tools that svc does not have. Fields
- * that would change the answer but are not supported are
- * refused by name. null means absent. Our extensions are those of chat completions.
+ * needs none), `stream_options` (no obfuscation is sent), and what `include` asks of tools that svc does not have.
+ * Fields that would change the answer but are not supported are refused by name. null means absent. Our extensions are
+ * those of chat completions.
  */
 import * as v from 'valibot';
 import {
