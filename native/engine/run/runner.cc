@@ -101,8 +101,8 @@ void Runner::StartAnew(const Status& status) {
     arrivals_.clear();
     changed_.clear();
     adding_ = 0;
-    store_changed_ =
-        true;  // the old loop may have failed before it took what the disk tier has read
+    // The old loop may have failed before it took a piece that the disk tier has read.
+    store_changed_ = true;
     stats_ = loop_->stats();
   }
   worker_.Deliver(std::move(outputs));

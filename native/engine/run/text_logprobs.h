@@ -13,8 +13,9 @@ class TextLogprobs {
  public:
   // Of tokens that the reader has got, in order.
   void Add(std::vector<TokenLogprobs> read);
-  // Moves those of *output's text to *output, and drops those of its reasoning and calls. Keeps those
-  // of text that the reader holds back. REQUIRES: the reader has made *output of the added tokens.
+  // Moves those of *output's text to *output, and drops those of its reasoning and calls. Keeps
+  // those of text that the reader holds back. REQUIRES: the reader has made *output of the added
+  // tokens.
   void MoveTo(GenerationOutput* output);
 
  private:
