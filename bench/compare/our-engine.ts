@@ -17,7 +17,7 @@ export class OurEngine {
     const onStep = (outputs: NativeOutput[]): void => {
       for (const output of outputs) takers.get(output.id)?.(output);
     };
-    return new OurEngine(await addon.load(model, options, () => undefined, onStep).done, takers);
+    return new OurEngine(await addon.load(model, options, () => undefined, onStep), takers);
   }
 
   get info(): NativeModelInfo {

@@ -112,7 +112,7 @@ async function compare(
         if (finish !== undefined) answer.done();
       }
     },
-  ).done;
+  );
   // Each alone, then the first two in one prompt.
   const prompts = [...files.map((file) => [file]), files.slice(0, 2)];
   const leads: (number | null)[] = [];

@@ -25,7 +25,7 @@ const onStep = (outputs: NativeOutput[]): void => {
   for (const output of outputs) takers.get(output.id)?.(output);
 };
 const options = { threads: Number(threads), context_length: 2048 };
-const engine = await addon.load(model, options, () => undefined, onStep).done;
+const engine = await addon.load(model, options, () => undefined, onStep);
 let lastId = 0;
 try {
   await speed(words(12), true, []);

@@ -21,12 +21,6 @@ bool ReadOption(Napi::Value options, const char* name) {
   return value;
 }
 
-template <typename T>
-T ValueOrThrow(Napi::Env env, Result<T> result) {
-  if (!result.ok()) throw MakeError(env, result.status());
-  return std::move(result.value());
-}
-
 // Error for a request that the engine's kind does not serve.
 Status Refusal(Engine& engine, const std::string& refused) {
   const char* kind = engine.text() != nullptr        ? "writes text"
@@ -67,12 +61,10 @@ Napi::FunctionReference EngineObject::Define(Napi::Env env) {
   return Napi::Persistent(
       DefineClass(env, "NativeEngine",
                   {
-                      InstanceMethod<&EngineObject::Tokenize>("tokenize"),
                       InstanceMethod<&EngineObject::Detokenize>("detokenize"),
                       InstanceMethod<&EngineObject::Encode>("encode"),
                       InstanceMethod<&EngineObject::Pieces>("pieces"),
                       InstanceMethod<&EngineObject::Render>("render"),
-                      InstanceMethod<&EngineObject::RenderChat>("renderChat"),
                       InstanceMethod<&EngineObject::Submit>("submit"),
                       InstanceMethod<&EngineObject::Embed>("embed"),
                       InstanceMethod<&EngineObject::Rerank>("rerank"),
@@ -134,18 +126,6 @@ Engine& EngineObject::OpenEngine(Napi::Env env) const {
   return *engine_;
 }
 
-Napi::Value EngineObject::Tokenize(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  const std::string text = ReadString(info[0], "text");
-  const bool add_special = ReadOption(info[1], "addSpecial");
-  const bool parse_special = ReadOption(info[1], "parseSpecial");
-  const std::vector<Token> tokens =
-      ValueOrThrow(env, OpenEngine(env).Tokenize(text, add_special, parse_special));
-  auto array = Napi::Int32Array::New(env, tokens.size());
-  std::ranges::copy(tokens, array.Data());
-  return array;
-}
-
 Napi::Value EngineObject::Detokenize(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const bool special = ReadOption(info[1], "special");
@@ -187,14 +167,6 @@ Napi::Value EngineObject::Render(const Napi::CallbackInfo& info) {
       return text.value()->Render(request);
     };
   });
-}
-
-Napi::Value EngineObject::RenderChat(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  std::vector<ChatMessage> messages;
-  ReadValue(info[0], "messages", {}, messages);
-  const TextEngine* engine = ValueOrThrow(env, TextOf(OpenEngine(env)));
-  return Napi::String::New(env, ValueOrThrow(env, engine->RenderChat(messages)));
 }
 
 Napi::Value EngineObject::Submit(const Napi::CallbackInfo& info) {

@@ -45,12 +45,10 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
     bool paused = false;
   };
 
-  Napi::Value Tokenize(const Napi::CallbackInfo& info);
   Napi::Value Detokenize(const Napi::CallbackInfo& info);
   Napi::Value Encode(const Napi::CallbackInfo& info);
   Napi::Value Pieces(const Napi::CallbackInfo& info);
   Napi::Value Render(const Napi::CallbackInfo& info);
-  Napi::Value RenderChat(const Napi::CallbackInfo& info);
   Napi::Value Submit(const Napi::CallbackInfo& info);
   Napi::Value Embed(const Napi::CallbackInfo& info);
   Napi::Value Rerank(const Napi::CallbackInfo& info);

@@ -27,15 +27,9 @@ Napi::Value Load(const Napi::CallbackInfo& info) {
     throw MakeError(env, Status(StatusCode::kOutOfMemory,
                                 std::string("cannot start the load thread: ") + error.what()));
   }
-  Napi::Object load = Napi::Object::New(env);
-  load.Set("done", job->promise());
-  const auto cancel = [cancelled = job->cancelled()](const Napi::CallbackInfo&) {
-    *cancelled = true;
-  };
-  load.Set("cancel", Napi::Function::New(env, cancel));
-  LoadJob* key = job.get();
-  environment.loads.emplace(key, std::move(job));
-  return load;
+  LoadJob& started = *job;
+  environment.loads.emplace(&started, std::move(job));
+  return started.promise();
 }
 
 LoadJob::LoadJob(Environment& environment, Napi::Env env, LoadOptions options,
@@ -51,7 +45,7 @@ LoadJob::LoadJob(Environment& environment, Napi::Env env, LoadOptions options,
   options_.on_progress = [this](float fraction) {
     progress_ = fraction;
     wakeup_.Signal();
-    return !*cancelled_;
+    return !cancelled_;
   };
   thread_ = std::thread([this] { Run(); });
 }
@@ -98,7 +92,7 @@ void LoadJob::Settle(Napi::Env env) {
     return;
   }
   std::shared_ptr<Engine> engine = std::move(result.value());
-  if (*cancelled_) {
+  if (cancelled_) {
     return CloseEngine(
         env, std::move(engine), [promise = promise_, channel = channel_](Napi::Env js) {
           promise.Reject(

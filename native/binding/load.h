@@ -1,4 +1,4 @@
-// NativeLoad of src/engine/addon.ts: a load in progress, on its own thread.
+// A load in progress, on its own thread.
 //
 // It does not use a worker thread of Node: a load takes minutes, would occupy one of the few, and
 // Node would wait for it, uncancelled, before an environment ends.
@@ -18,7 +18,7 @@
 
 namespace svc::binding {
 
-// load(path, options, onProgress, onStep) -> NativeLoad.
+// load(path, options, onProgress, onStep) -> a promise of NativeEngine.
 Napi::Value Load(const Napi::CallbackInfo& info);
 
 // Owned by Environment::loads until the promise is settled. All methods but Run() are called on the
@@ -32,11 +32,9 @@ class LoadJob {
   LoadJob& operator=(const LoadJob&) = delete;
 
   Napi::Promise promise() const { return promise_.Promise(); }
-  void Cancel() { *cancelled_ = true; }
+  void Cancel() { cancelled_ = true; }
   // Cancels the load, joins the thread and frees the engine if one was loaded.
   void Stop();
-  // Flag that cancels the load when set; it outlives the job.
-  std::shared_ptr<std::atomic<bool>> cancelled() const { return cancelled_; }
 
  private:
   void Run();
@@ -49,7 +47,7 @@ class LoadJob {
   Napi::FunctionReference on_step_;
   LoadOptions options_;
   std::shared_ptr<StepChannel> channel_;
-  std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
+  std::atomic<bool> cancelled_{false};
   std::atomic<float> progress_{0.0F};  // the latest
   float told_progress_ = -1.0F;
   std::atomic<bool> loaded_{false};  // publishes result_

@@ -100,10 +100,6 @@ class TextEngine : public Engine {
   using Engine::Engine;
   TextEngine* text() final { return this; }
 
-  // Renders a chat with the model's template, ready for the assistant's turn. Error:
-  // kInvalidRequest (the template refuses the chat).
-  virtual Result<std::string> RenderChat(const std::vector<ChatMessage>& messages) const = 0;
-
   // Returns the prompt that Submit would make of this request, on the calling thread. It may be
   // longer than the context and is not truncated. Error: kInvalidRequest.
   virtual Result<RenderedPrompt> Render(GenerationRequest request) = 0;

@@ -69,11 +69,6 @@ class LlamaTextEngine final : public TextEngine {
                  .drafter = std::move(draft.drafter)},
                 std::move(turns)) {}
 
-  Result<std::string> RenderChat(const std::vector<ChatMessage>& messages) const override {
-    const WorkLimit limit;
-    return chat_->Render(messages);
-  }
-
   Result<RenderedPrompt> Render(GenerationRequest request) override {
     PromptMedia media(projector_.get(), this->info(), &media_requests_, request.id);
     if (Status status = media.Prepare(&request.messages); !status.ok()) return status;

@@ -374,23 +374,15 @@ export interface NativeMemoryEstimates {
   readonly estimates: readonly NativeMemoryEstimate[];
 }
 
-/** A load in progress on its own thread. It keeps the process alive. */
-export interface NativeLoad {
-  readonly done: Promise<NativeEngine>;
-  /** Makes `done` reject with CANCELLED. */
-  cancel(): void;
-}
-
 /**
  * A loaded model. Running generations keep the process alive, an idle engine does not. An engine without close() is
  * closed when it is garbage-collected; all are closed when the process or Worker ends.
  */
 export interface NativeEngine {
   readonly info: NativeModelInfo;
-  /** Both options default to false. */
-  tokenize(text: string, options?: { addSpecial?: boolean; parseSpecial?: boolean }): Int32Array;
+  /** Without `special`, control tokens have no text. */
   detokenize(tokens: Int32Array, options?: { special?: boolean }): string;
-  /** Like `tokenize`, on a worker thread. */
+  /** The text's tokens, found on a worker thread. Both options default to false. */
   encode(text: string, options?: { addSpecial?: boolean; parseSpecial?: boolean }): Promise<readonly number[]>;
   /** Bytes of each token as Latin-1, those of control tokens too. */
   pieces(tokens: Int32Array): readonly string[];
@@ -399,7 +391,6 @@ export interface NativeEngine {
    * not truncated. INVALID_REQUEST as from `submit`.
    */
   render(request: EngineRequest): Promise<NativePrompt>;
-  renderChat(messages: readonly { role: string; content: string }[]): string;
   /**
    * Applies the chat template and tokenizes on a worker thread. Resolves with the number of input tokens, before onStep
    * gets the first output. The id may be reused once onStep has got the finish.
@@ -466,10 +457,11 @@ export interface Addon {
   ): Promise<NativeMemoryEstimates>;
   /** Memory of this process not backed by files. null: not measured on this system. */
   privateBytes(): number | null;
+  /** Loads on a thread of its own. It keeps the process alive. */
   load(
     path: string,
     options: NativeLoadOptions,
     onProgress: (fraction: number) => void,
     onStep: (outputs: NativeOutput[]) => void,
-  ): NativeLoad;
+  ): Promise<NativeEngine>;
 }

@@ -96,7 +96,7 @@ export class ModelHost {
   async load(message: Load): Promise<void> {
     const { path, options } = message;
     const addon = this.#open(message);
-    const load = addon.load(
+    const engine = await addon.load(
       path,
       options,
       (fraction) => {
@@ -106,7 +106,6 @@ export class ModelHost {
         this.#onStep(outputs);
       },
     );
-    const engine = await load.done;
     await this.#warmUp(engine);
     // Only now, or heartbeats would report the warm-up as a request.
     this.#engine = engine;

@@ -16,7 +16,7 @@ test('rounding cannot change a token of the answers', async () => {
   const outputs: NativeOutput[] = [];
   let end: () => void = () => undefined;
   const options = { context_length: 512, max_sequences: 1, threads: 2, gpu_layers: 0 };
-  const load = openAddon().load(
+  const engine = await openAddon().load(
     builtinModelPath(),
     options,
     () => undefined,
@@ -25,7 +25,6 @@ test('rounding cannot change a token of the answers', async () => {
       if (step.some(({ finish, error }) => finish !== undefined || error !== undefined)) end();
     },
   );
-  const engine = await load.done;
   for (const [index, content] of PROOF_QUESTIONS.entries()) {
     outputs.length = 0;
     const ended = new Promise<void>((resolve) => (end = resolve));

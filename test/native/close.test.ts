@@ -42,12 +42,10 @@ test('close is idempotent, and later calls are rejected', async () => {
   const second = native.close();
   for (const use of [
     () => native.stats(),
-    () => native.tokenize('a'),
     () => native.detokenize(Int32Array.of(1)),
     () => native.encode('a'),
     () => native.pieces(Int32Array.of(1)),
     () => native.render({ id: 1, prompt: 'a' }),
-    () => native.renderChat([{ role: 'user', content: 'a' }]),
     () => native.submit({ id: 1, prompt: 'a' }),
   ]) {
     await rejection(use, 'ENGINE_UNAVAILABLE', /closed/);
@@ -111,7 +109,7 @@ test('a forgotten engine is collected with its threads, even if its own onStep r
       (outputs) => {
         if (holder.engine !== undefined) holder.outputs.push(...outputs);
       },
-    ).done;
+    );
     await holder.engine.submit({ id: 1, prompt: 'a', max_tokens: 3 });
     await waitFor('the end', () => holder.outputs.some(({ finish }) => finish !== undefined));
     registry.register(holder.engine, round);
@@ -134,7 +132,7 @@ test('a working engine is not collected, even without other references', async (
           collect();
           for (const { finish } of outputs) if (finish !== undefined) resolve(finish.reason);
         },
-      ).done;
+      );
       await engine.submit({ id: 1, prompt: 'a', max_tokens: 100, sampling: { temperature: 0 } });
     };
     begin().catch(reject);

@@ -31,8 +31,9 @@ for (const [what, template] of Object.entries(templates)) {
       parseGgufHeader(bytes, bytes.length, 'the file');
       await writeFile(path, bytes);
       const ignore = (): void => undefined;
-      const engine = await openAddon().load(path, { context_length: 256, threads: 1 }, ignore, ignore).done;
-      assert.ok(engine.renderChat([{ role: 'user', content: 'Hello' }]).length > 0);
+      const engine = await openAddon().load(path, { context_length: 256, threads: 1 }, ignore, ignore);
+      const { prompt } = await engine.render({ id: 1, messages: [{ role: 'user', content: 'Hello' }] });
+      assert.ok(prompt.length > 0);
       await engine.close();
     } finally {
       await rm(dir, { recursive: true });

@@ -52,7 +52,7 @@ test('an endless template is aborted, and the engine keeps working', async () =>
     for (const [template, reason] of templates) {
       const path = join(dir, `${String(lastId)}.gguf`);
       await writeFile(path, await modelWithTemplate(template));
-      const engine = await addon.load(path, { context_length: 256, threads: 1 }, () => undefined, onStep).done;
+      const engine = await addon.load(path, { context_length: 256, threads: 1 }, () => undefined, onStep);
       await finished(await submit(engine, 'hello'));
       await rejection(() => submit(engine, 'spin'), 'INVALID_REQUEST', reason);
       await finished(await submit(engine, 'hello'));
@@ -72,7 +72,7 @@ test('a template that never ends on any chat is refused at load', async () => {
       { context_length: 256, threads: 1 },
       () => undefined,
       () => undefined,
-    ).done;
+    );
   try {
     for (const template of [LOOPS, '{{ range(1000000000000) }}']) {
       const path = join(dir, 'hostile.gguf');

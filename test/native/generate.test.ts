@@ -34,7 +34,7 @@ test('a raw prompt and a chat are answered, with usage and timings', async ({ en
   const { native } = engine;
   const request = greedy(8);
   const answered = engine.answer(request.id);
-  assert.is(await native.submit(request), native.tokenize(request.prompt, { addSpecial: true }).length);
+  assert.is(await native.submit(request), (await native.encode(request.prompt, { addSpecial: true })).length);
   const { text, finish } = await answered;
   assert.ok(text.length > 0);
   assert.is(finish.reason, 'length');
@@ -47,7 +47,8 @@ test('a raw prompt and a chat are answered, with usage and timings', async ({ en
 
   const messages = [{ role: 'user', content: 'Hello' }];
   const chat = await engine.generate({ id: nextId++, messages, sampling: { temperature: 0 }, max_tokens: 4 });
-  const rendered = native.tokenize(native.renderChat(messages), { parseSpecial: true });
+  const { prompt } = await native.render({ id: nextId++, messages });
+  const rendered = await native.encode(prompt, { parseSpecial: true });
   assert.is(chat.finish.usage.input_tokens, rendered.length);
 });
 
@@ -147,7 +148,7 @@ test('the same seed repeats a text, another seed changes it, a logit bias change
   ];
   assert.is(first.text, again.text);
   assert.is.not(first.text, other.text);
-  const token = engine.native.tokenize('svc')[0] as number;
+  const [token = -1] = await engine.native.encode('svc');
   const bent = await engine.generate(greedy(3, { logit_bias: [[token, 100]] }));
   assert.is(bent.text, engine.native.detokenize(Int32Array.of(token, token, token)));
 });
@@ -251,7 +252,7 @@ test('with a seed no drafts are made; without one, accepted tokens never exceed 
 
 test('a prompt longer than the context is rejected with both lengths, and its id is free again', async ({ engine }) => {
   const prompt = 'word '.repeat(3000);
-  const { length } = engine.native.tokenize(prompt);
+  const { length } = await engine.native.encode(prompt);
   const { message, overflow } = await rejection(() => engine.native.submit({ id: 77_777, prompt }), 'CONTEXT_OVERFLOW');
   assert.ok(message.includes(String(length)) && message.includes('2048'), message);
   assert.equal(overflow, { prompt_tokens: length, is_minimum: false, context_length: 2048 });

@@ -139,7 +139,7 @@ test('a getter that throws, and one that closes the engine', async () => {
   );
   await rejection(
     () =>
-      native.tokenize('a', {
+      native.encode('a', {
         get addSpecial() {
           void native.close();
           return true;
@@ -172,17 +172,17 @@ test('tokens and text', async ({ engine: { native } }) => {
   assert.is(native.detokenize(transferred), '');
   assert.type(native.detokenize(new Int32Array(new SharedArrayBuffer(8))), 'string');
   for (const text of [undefined, 1, {}, Symbol('a')]) {
-    await rejection(() => native.tokenize(text as string), 'INVALID_REQUEST', /^text must be a string/);
+    await rejection(() => native.encode(text as string), 'INVALID_REQUEST', /^text must be a string/);
   }
-  await rejection(() => native.tokenize('a', 1 as never), 'INVALID_REQUEST', /^options must be an object/);
+  await rejection(() => native.encode('a', 1 as never), 'INVALID_REQUEST', /^options must be an object/);
   await rejection(
-    () => native.tokenize('a', { addSpecial: 1 as never }),
+    () => native.encode('a', { addSpecial: 1 as never }),
     'INVALID_REQUEST',
     /^addSpecial must be true or false/,
   );
-  assert.is(native.detokenize(native.tokenize('a\0b\ud800')).trimStart(), 'a\0b\ufffd');
+  assert.is(native.detokenize(Int32Array.from(await native.encode('a\0b\ud800'))).trimStart(), 'a\0b\ufffd');
   for (const messages of [undefined, {}, [1], [{ role: 'user' }]]) {
-    await rejection(() => native.renderChat(messages as never), 'INVALID_REQUEST');
+    await rejection(() => native.render({ id: 1, messages } as never), 'INVALID_REQUEST');
   }
 });
 
@@ -250,7 +250,7 @@ test('load', async () => {
   ];
   for (const options of extreme) {
     try {
-      const engine = await addon.load(path, { context_length: 256, threads: 1, ...options }, ignore, ignore).done;
+      const engine = await addon.load(path, { context_length: 256, threads: 1, ...options }, ignore, ignore);
       await engine.close();
     } catch (error) {
       const { code } = error as { code?: unknown };

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { EngineRequest } from '../../src/engine/addon.ts';
 import { rejection } from '../support/errors.ts';
 import { modelPath, openAddon, openEngine, TEST_MODELS, type TestEngine } from '../support/native-engine.ts';
 import { startStopwatch } from '../support/stopwatch.ts';
@@ -36,20 +37,21 @@ for (const model of TEST_MODELS) {
     assert.throws(() => Object.assign(info, { layers: 3 }), TypeError);
   });
 
-  models('text converts to tokens and back to the same text', ({ engine: { native } }) => {
+  models('text converts to tokens and back to the same text', async ({ engine: { native } }) => {
     for (const text of TEXTS) {
-      const tokens = native.tokenize(text);
-      assert.instance(tokens, Int32Array);
+      const tokens = await native.encode(text);
       assert.ok(tokens.every((token) => token >= 0 && token < native.info.vocabulary));
-      assert.is(native.detokenize(tokens).trimStart(), text);
+      assert.is(native.detokenize(Int32Array.from(tokens)).trimStart(), text);
     }
-    assert.is(native.tokenize('').length, 0);
+    assert.equal(await native.encode(''), []);
     assert.is(native.detokenize(new Int32Array()), '');
   });
 
-  models('a rendered chat has its roles and a generation prompt', ({ engine: { native } }) => {
-    const short = native.renderChat([{ role: 'user', content: 'What is svc?' }]);
-    const long = native.renderChat([
+  models('a rendered chat has its roles and a generation prompt', async ({ engine: { native } }) => {
+    const promptOf = async (messages: NonNullable<EngineRequest['messages']>): Promise<string> =>
+      (await native.render({ id: 1, messages })).prompt;
+    const short = await promptOf([{ role: 'user', content: 'What is svc?' }]);
+    const long = await promptOf([
       { role: 'user', content: 'What is svc?' },
       { role: 'assistant', content: 'A daemon.' },
       { role: 'user', content: 'Why?' },
@@ -67,20 +69,20 @@ tokens.before(async (context) => {
 });
 tokens.after(({ engine }) => engine.native.close());
 
-tokens('are parsed and shown only on request', ({ engine: { native } }) => {
-  const parsed = native.tokenize('<|im_end|>', { parseSpecial: true });
+tokens('are parsed and shown only on request', async ({ engine: { native } }) => {
+  const parsed = Int32Array.from(await native.encode('<|im_end|>', { parseSpecial: true }));
   assert.is(parsed.length, 1);
-  assert.ok(native.tokenize('<|im_end|>').length > 1);
+  assert.ok((await native.encode('<|im_end|>')).length > 1);
   assert.is(native.detokenize(parsed), '');
   assert.is(native.detokenize(parsed, { special: true }), '<|im_end|>');
 });
 
 tokens('BOS is added only on request', async () => {
   const { native } = await openEngine('tiny-llama');
-  const plain = native.tokenize('Hello');
-  const begun = native.tokenize('Hello', { addSpecial: true });
+  const plain = await native.encode('Hello');
+  const begun = await native.encode('Hello', { addSpecial: true });
   assert.is(begun.length, plain.length + 1);
-  assert.equal(begun.subarray(1), plain);
+  assert.equal(begun.slice(1), plain);
   await native.close();
 });
 tokens.run();
@@ -93,20 +95,18 @@ loading.after(({ dir }) => rm(dir, { recursive: true, force: true }));
 
 loading('reports progress that rises to 1', async () => {
   const fractions: number[] = [];
-  const load = openAddon().load(
+  const engine = await openAddon().load(
     modelPath('tiny-llama'),
     { threads: 1 },
     (fraction) => fractions.push(fraction),
     ignore,
   );
-  const engine = await load.done;
   assert.ok(fractions.length > 0);
   assert.equal(
     fractions,
     [...fractions].sort((a, b) => a - b),
   );
   assert.is(fractions.at(-1), 1);
-  load.cancel(); // too late: does nothing
   assert.ok(engine.stats().kv_cells_total > 0);
   await engine.close();
 });
@@ -115,27 +115,10 @@ loading('does not block the JavaScript thread', async () => {
   const [startedAt, taken] = [performance.now(), startStopwatch()];
   const load = openAddon().load(modelPath('tiny-qwen2'), { threads: 1 }, ignore, ignore);
   const returnedMs = taken.ms();
-  const engine = await load.done;
+  const engine = await load;
   const loadedMs = performance.now() - startedAt;
   assert.ok(returnedMs < loadedMs / 2, `${returnedMs.toFixed(1)} of ${loadedMs.toFixed(1)} ms`);
   await engine.close();
-});
-
-loading('can be cancelled at any time', async () => {
-  const addon = openAddon();
-  const atOnce = addon.load(modelPath('tiny-llama'), {}, ignore, ignore);
-  atOnce.cancel();
-  await rejection(() => atOnce.done, 'CANCELLED');
-  const onTheWay = addon.load(
-    modelPath('tiny-llama'),
-    {},
-    () => {
-      onTheWay.cancel();
-    },
-    ignore,
-  );
-  await rejection(() => onTheWay.done, 'CANCELLED');
-  onTheWay.cancel();
 });
 
 loading('rejects files that are not models, with the reason', async ({ dir }) => {
@@ -159,7 +142,7 @@ loading('rejects files that are not models, with the reason', async ({ dir }) =>
     '',
     '/dev/null',
   ]) {
-    const { message } = await rejection(() => addon.load(path, {}, ignore, ignore).done, 'MODEL_INVALID');
+    const { message } = await rejection(() => addon.load(path, {}, ignore, ignore), 'MODEL_INVALID');
     assert.ok(message.length > 10 && !message.endsWith('.'), message);
   }
   const engine = await openEngine('tiny-llama'); // the process still works
@@ -176,7 +159,7 @@ loading('a damaged file is rejected or loads, without a crash', async ({ dir }) 
     await file.read(original, 0, 1, offset);
     await file.write(Buffer.of(original.readUInt8() ^ 0xff), 0, 1, offset);
     try {
-      const engine = await addon.load(path, { context_length: 256, threads: 1 }, ignore, ignore).done;
+      const engine = await addon.load(path, { context_length: 256, threads: 1 }, ignore, ignore);
       await engine.close();
     } catch (error) {
       assert.is((error as { code?: unknown }).code, 'MODEL_INVALID');

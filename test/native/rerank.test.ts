@@ -20,13 +20,12 @@ interface Ranker {
 
 async function open(model: RankingModel): Promise<Ranker> {
   const outputs: NativeOutput[] = [];
-  const load = addon.load(
+  const engine = await addon.load(
     modelPath(model),
     { threads: 1 },
     () => undefined,
     (step) => void outputs.push(...step),
   );
-  const engine = await load.done;
   const rerank = async (request: EngineRerankRequest): Promise<number[]> => {
     await engine.rerank(request);
     const own = (): NativeOutput[] => outputs.filter(({ id }) => id === request.id);
@@ -93,7 +92,7 @@ test('a file without a classifier head is no model that ranks, whatever its pool
       () => undefined,
       () => undefined,
     );
-    const { code, message } = await refusal(load.done);
+    const { code, message } = await refusal(load);
     assert.is(code, 'MODEL_INVALID');
     assert.match(message, /headless\.gguf has the pooling type of a model that ranks, but no classifier head$/);
   } finally {

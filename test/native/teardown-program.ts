@@ -24,7 +24,7 @@ const load = (
   onStep: (outputs: NativeOutput[]) => void = ignore,
   onProgress: (fraction: number) => void = ignore,
 ): Promise<NativeEngine> =>
-  openAddon().load(modelPath('tiny-llama'), { context_length: 2048, threads: 2 }, onProgress, onStep).done;
+  openAddon().load(modelPath('tiny-llama'), { context_length: 2048, threads: 2 }, onProgress, onStep);
 const endless = { id: 1, prompt: 'a', max_tokens: 1900, sampling: { temperature: 0 } };
 /** A prompt that takes long to template and tokenise. */
 const long = { id: 2, prompt: 'word '.repeat(200_000) };

@@ -87,8 +87,12 @@ export async function openFile(path: string, options: NativeLoadOptions = {}): P
       if (finish !== undefined) waiting.get(id)?.resolve({ text: texts.get(id) ?? '', finish });
     }
   };
-  const native = await openAddon().load(path, { context_length: 2048, threads: 1, ...options }, () => undefined, onStep)
-    .done;
+  const native = await openAddon().load(
+    path,
+    { context_length: 2048, threads: 1, ...options },
+    () => undefined,
+    onStep,
+  );
 
   const answer = (id: number): Promise<Generated> =>
     new Promise((resolve, reject) => {

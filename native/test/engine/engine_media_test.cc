@@ -221,7 +221,9 @@ std::string MarkedPrompt(Loaded& loaded, const Question& question) {
   for (auto each = question.media.rbegin(); each != question.media.rend(); ++each) {
     text.insert(each->first, mtmd_default_marker());
   }
-  return loaded.engine->RenderChat({{.role = "user", .content = text}}).value();
+  GenerationRequest request;
+  request.messages = {{.role = "user", .content = text}};
+  return loaded.engine->Render(request).value().prompt;
 }
 
 // ---- tests --------------------------------------------------------------------------------------

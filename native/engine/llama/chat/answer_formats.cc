@@ -29,12 +29,6 @@ Result<Format> Analyzed(const common_chat_templates* templates, common_chat_para
 
 }  // namespace
 
-bool AnswerFormats::Knows(const ChatOptions& options) {
-  const std::lock_guard lock(mutex_);
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [&](const Entry& entry) { return entry.options == options; });
-}
-
 Format AnswerFormats::Kept(const ChatOptions& options, std::string_view generation_prompt) {
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {

@@ -34,9 +34,6 @@ class AnswerFormats {
   // `templates` must outlive it.
   explicit AnswerFormats(const common_chat_templates* templates) : templates_(templates) {}
 
-  // True if a format for these options is kept.
-  bool Knows(const ChatOptions& options);
-
   // The format that is kept for a chat whose prompt ends with `generation_prompt`. Null: there is
   // none.
   std::shared_ptr<const AnswerFormat> Kept(const ChatOptions& options,

@@ -13,7 +13,6 @@
 #include "engine/llama/chat/content_opening.h"
 #include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/own_calls.h"
-#include "engine/llama/chat/refused_chat.h"
 #include "engine/llama/chat/template_inputs.h"
 #include "engine/llama/jinja/template_limit.h"
 
@@ -144,9 +143,10 @@ Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model,
   Result<common_chat_templates_ptr> templates = InitTemplates(model.get(), chat_template);
   if (!templates.ok()) return templates.status();
   renderer->templates_ = std::move(templates.value());
+  renderer->analyzed_ = WithoutEndToken(*renderer->templates_);
   renderer->special_text_.emplace(model, SourceOf(renderer->templates_.get()));
   renderer->is_specialized_ = IsSpecialized(renderer->templates_.get());
-  renderer->formats_ = std::make_unique<AnswerFormats>(renderer->templates_.get());
+  renderer->formats_ = std::make_unique<AnswerFormats>(renderer->analyzed_.get());
   renderer->LearnFormats();
   return renderer;
 }
@@ -169,8 +169,7 @@ void ChatRenderer::LearnFormats() {
     options.reasoning_effort = effort;
     auto plain = std::make_shared<AnswerFormat>();
     try {
-      const common_chat_params found =
-          ApplyTemplates(templates_.get(), InputsOf(question, options));
+      const common_chat_params found = ApplyTemplates(analyzed_.get(), InputsOf(question, options));
       Result<std::shared_ptr<const AnswerFormat>> format = MakeAnswerFormat(found, options);
       // In other formats all of the text is content, so a parser would only cost time.
       const bool has_tags = format.ok() && !format.value()->thinking_ends.empty();
@@ -188,6 +187,7 @@ void ChatRenderer::LearnFormats() {
   answering_ = learn(ReasoningEffort::kNone);
   can_answer_at_once_ = thinks() && thinking_->generation_prompt != answering_->generation_prompt;
   LearnTools();
+  traits_.has_late_systems = HasLateSystems();
 }
 
 // A tool, its call and its result must reach the prompt, a call must have a grammar, and a call as
@@ -210,7 +210,7 @@ void ChatRenderer::LearnTools() {
       {.role = "assistant", .content = "Waxing."},
       {.role = "user", .content = "And now?"}};
   const auto apply = [this](const common_chat_templates_inputs& inputs) {
-    return ApplyTemplates(templates_.get(), inputs);
+    return ApplyTemplates(analyzed_.get(), inputs);
   };
   try {
     common_chat_templates_inputs inputs = InputsOf(chat, options);
@@ -222,13 +222,28 @@ void ChatRenderer::LearnTools() {
     if (!is_rendered || apply(inputs).grammar.empty()) return;
     const common_chat_templates_inputs question = InputsOf({chat.front()}, options);
     const auto format = MakeAnswerFormat(apply(question), options);
-    calls_tools_ = format.ok() && OwnCalls(templates_.get(), question, format.value(),
-                                           {{call.name, call.arguments, call.id}})
-                                      .has_value();
+    traits_.calls_tools = format.ok() && OwnCalls(analyzed_.get(), question, format.value(),
+                                                  {{call.name, call.arguments, call.id}})
+                                             .has_value();
   } catch (const std::exception&) {
     // The template refuses such a chat.
   }
-  calls_several_ = calls_tools_ && HoldsSecondCall(chat, options);
+  traits_.calls_several = traits_.calls_tools && HoldsSecondCall(chat, options);
+}
+
+bool ChatRenderer::HasLateSystems() const {
+  const std::vector<ChatMessage> chat = {
+      {"system", "q1"}, {"user", "q2"}, {"assistant", "q3"}, {"system", "q4"}, {"user", "q5"}};
+  try {
+    const std::string prompt = ApplyTemplates(templates_.get(), InputsOf(chat, {})).prompt;
+    std::size_t at = 0;
+    return std::ranges::all_of(chat, [&](const ChatMessage& message) {
+      at = prompt.find(message.content, at);
+      return at != std::string::npos;
+    });
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 // True if the template renders the second of two calls. `chat` has one call with its result.
@@ -272,7 +287,7 @@ Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
         "continued with this tool_choice",
         "tool_choice");
   }
-  if (!calls_tools_ && !options.tools.empty() && options.tool_choice != ToolChoice::kNone) {
+  if (!traits_.calls_tools && !options.tools.empty() && options.tool_choice != ToolChoice::kNone) {
     return Refuse("this model's chat template has no form for tool calls", "tools");
   }
   if (!thinks() && options.reasoning_effort > ReasoningEffort::kNone) {
@@ -302,7 +317,7 @@ std::optional<std::uint32_t> ChatRenderer::ThinkingBudget(const ChatOptions& opt
 // calls in the next turn.
 ChatOptions ChatRenderer::OptionsOfAnswer(const ChatOptions& options) const {
   ChatOptions of_answer = options;
-  of_answer.parallel_tool_calls = options.parallel_tool_calls && calls_several_;
+  of_answer.parallel_tool_calls = options.parallel_tool_calls && traits_.calls_several;
   of_answer.tool_name.clear();
   if (!options.tool_name.empty()) {
     std::erase_if(of_answer.tools,
@@ -322,29 +337,36 @@ common_chat_params ChatRenderer::PromptOf(const Chat& chat) const {
   return ApplyTemplates(templates_.get(), inputs);
 }
 
+template <typename Form>
+std::optional<Result<ChatRenderer::Rendered>> ChatRenderer::ApplyIn(Form form, const Chat& chat,
+                                                                    const Chat& shown) const {
+  const std::optional<std::vector<ChatMessage>> messages = form(chat.messages);
+  if (!messages) return std::nullopt;
+  const Chat formed = {*messages, chat.options};
+  if (&chat == &shown) return Apply(formed, formed);
+  const std::vector<ChatMessage> shown_messages = form(shown.messages).value_or(shown.messages);
+  return Apply(formed, {shown_messages, shown.options});
+}
+
 Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat& shown) const {
   if (Status status = Check(chat.messages, chat.options); !status.ok()) return status;
+  const auto whole = [this](const std::vector<ChatMessage>& messages) {
+    return WholeForm(messages, traits_);
+  };
+  if (auto rendered = ApplyIn(whole, chat, shown)) return std::move(*rendered);
   try {
     if (!NeedsAnalysis(chat.messages, chat.options)) {
       return Rendered{PromptOf(shown).prompt, Thinks(chat.options) ? thinking_ : answering_};
     }
+    common_chat_params prompt = PromptOf(shown);
     const ChatOptions options = OptionsOfAnswer(chat.options);
-    std::optional<std::string> prompt;
-    // The first chat with these options is analysed as a whole. Others have their prompt rendered
-    // apart, and so have those whose prompt has other texts or tools than their format.
-    if (&chat != &shown || !chat.options.tool_name.empty() || formats_->Knows(options)) {
-      common_chat_params apart = PromptOf(shown);
-      auto kept = formats_->Kept(options, apart.generation_prompt);
-      if (kept != nullptr) return Rendered{std::move(apart.prompt), std::move(kept)};
-      prompt = std::move(apart.prompt);
-    }
+    auto kept = formats_->Kept(options, prompt.generation_prompt);
+    if (kept != nullptr) return Rendered{std::move(prompt.prompt), std::move(kept)};
     common_chat_templates_inputs inputs = InputsOf(chat.messages, options);
-    if (Simplify(&inputs.tools) && !prompt) prompt = PromptOf(shown).prompt;
-    common_chat_params found = ApplyTemplates(templates_.get(), inputs);
-    if (!prompt) prompt = std::move(found.prompt);
-    auto format = formats_->Find(std::move(found), inputs, options);
+    Simplify(&inputs.tools);
+    auto format = formats_->Find(ApplyTemplates(analyzed_.get(), inputs), inputs, options);
     if (!format.ok()) return format.status();
-    return Rendered{std::move(*prompt), std::move(format.value())};
+    return Rendered{std::move(prompt.prompt), std::move(format.value())};
   } catch (const std::exception& error) {
     if (WorkLimit::IsOutOfMemory()) {
       return Refuse(
@@ -357,12 +379,11 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat&
                     "messages");
     }
     // All forms count towards the thread's one WorkLimit.
-    if (const auto strict = StrictForm(chat.messages, calls_tools_)) {
-      const Chat strict_chat = {*strict, chat.options};
-      if (&chat == &shown) return Apply(strict_chat, strict_chat);
-      const auto strict_shown = StrictForm(shown.messages, calls_tools_);
-      return Apply(strict_chat, {strict_shown.value_or(shown.messages), shown.options});
-    }
+    const auto strict = [this](const std::vector<ChatMessage>& messages) {
+      return StrictForm(messages, traits_.calls_tools);
+    };
+    if (auto rendered = ApplyIn(strict, chat, shown)) return std::move(*rendered);
+    if (auto rendered = ApplyIn(MistralForm, chat, shown)) return std::move(*rendered);
     if (const auto simple = SimpleForm(chat.options.tools)) {
       const ChatOptions options = WithTools(chat.options, *simple);
       const Chat simple_chat = {chat.messages, options};

@@ -21,6 +21,7 @@
 #include "engine/base/status.h"
 #include "engine/llama/chat/answer_format.h"
 #include "engine/llama/chat/answer_formats.h"
+#include "engine/llama/chat/chat_forms.h"
 #include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/special_text.h"
 #include "engine/llama/llama_model.h"
@@ -50,7 +51,7 @@ class ChatRenderer {
   bool has_template() const;
   // True if the template renders tool calls that svc can read back (own_calls.h). Tested at load,
   // with a call and its result.
-  bool calls_tools() const { return calls_tools_; }
+  bool calls_tools() const { return traits_.calls_tools; }
   // True if the template has a form for reasoning.
   bool thinks() const { return thinks_; }
   // True if the template can leave the reasoning out.
@@ -59,9 +60,9 @@ class ChatRenderer {
   bool opens_thinking() const { return OpensThinking(*thinking_); }
 
   // Returns the prompt as text, ready for the assistant's turn: of the chat as it is or, if the
-  // template refuses that, of its stricter form (refused_chat.h). Error: kInvalidRequest (a role is
-  // unknown, the template refuses both, it has no form for the options, or this thread's WorkLimit
-  // is exceeded).
+  // template would lose a part of that or refuses it, of another form (chat_forms.h). Error:
+  // kInvalidRequest (a role is unknown, the template refuses all forms, it has no form for the
+  // options, or this thread's WorkLimit is exceeded).
   Result<std::string> Render(const std::vector<ChatMessage>& messages,
                              const ChatOptions& options = {}) const;
 
@@ -90,6 +91,7 @@ class ChatRenderer {
   explicit ChatRenderer(const LlamaModel& model);
   void LearnFormats();
   void LearnTools();
+  bool HasLateSystems() const;
   bool HoldsSecondCall(std::vector<ChatMessage> chat, const ChatOptions& options) const;
   Status Check(const std::vector<ChatMessage>& messages, const ChatOptions& options) const;
   // A guard for the chat's texts; empty: they need none. Error: kInvalidRequest (there is none).
@@ -102,20 +104,23 @@ class ChatRenderer {
   common_chat_params PromptOf(const Chat& chat) const;
   // The prompt is that of `shown`, the format that of `chat`.
   Result<Rendered> Apply(const Chat& chat, const Chat& shown) const;
+  // As Apply, of another form of the chat's messages. Absent: the form is the same.
+  template <typename Form>
+  std::optional<Result<Rendered>> ApplyIn(Form form, const Chat& chat, const Chat& shown) const;
   common_chat_templates_inputs InputsOf(const std::vector<ChatMessage>& messages,
                                         const ChatOptions& options) const;
 
   const LlamaModel& model_;
-  std::shared_ptr<common_chat_templates> templates_;
-  std::optional<SpecialText> special_text_;  // there is one
-  std::unique_ptr<AnswerFormats> formats_;   // of chats that need the analysis
+  std::shared_ptr<common_chat_templates> templates_;  // for prompts
+  std::shared_ptr<common_chat_templates> analyzed_;   // for answers: without the end token
+  std::optional<SpecialText> special_text_;           // there is one
+  std::unique_ptr<AnswerFormats> formats_;            // of chats that need the analysis
   // Formats of answers to chats without tools, with and without reasoning.
   std::shared_ptr<const AnswerFormat> thinking_;
   std::shared_ptr<const AnswerFormat> answering_;
   bool is_specialized_ = false;  // llama.cpp has code of its own for the template
   bool thinks_ = false;
-  bool calls_tools_ = false;
-  bool calls_several_ = false;  // the template renders several calls of one answer
+  TemplateTraits traits_;
   bool can_answer_at_once_ = false;
   bool knows_efforts_ = false;  // the template reads the reasoning effort
 };

@@ -129,17 +129,14 @@ common_chat_templates_inputs TemplateInputs(const std::vector<ChatMessage>& mess
   return inputs;
 }
 
-bool Simplify(std::vector<common_chat_tool>* tools) {
-  bool has_changed = false;
+void Simplify(std::vector<common_chat_tool>* tools) {
   for (common_chat_tool& tool : *tools) {
     const common_json schema = common_json::parse(tool.parameters);
     const common_json plain = WithoutPatterns(schema);
     const bool is_readable = IsReadable(plain);
     if (is_readable && plain.dump() == schema.dump()) continue;
     tool.parameters = (is_readable ? plain : ReadablePart(plain)).dump();
-    has_changed = true;
   }
-  return has_changed;
 }
 
 }  // namespace svc

@@ -23,7 +23,7 @@ common_chat_templates_inputs TemplateInputs(const std::vector<ChatMessage>& mess
 
 // Prepares the tools' schemas for llama.cpp's analysis: parts that it cannot convert, such as
 // `true`, become {}, a whole schema or single arguments; and patterns go, because it writes those
-// that it does not understand to stderr, and so into the log. Returns true if anything changed.
-bool Simplify(std::vector<common_chat_tool>* tools);
+// that it does not understand to stderr, and so into the log.
+void Simplify(std::vector<common_chat_tool>* tools);
 
 }  // namespace svc

@@ -33,6 +33,10 @@ Result<common_chat_templates_ptr> InitTemplates(const llama_model* model,
 common_chat_params ApplyTemplates(const common_chat_templates* templates,
                                   const common_chat_templates_inputs& inputs);
 
+// Returns a copy for the analysis of answers, in which the end token is an empty text: llama.cpp
+// would take the token for a part of a call, and misread calls with an id (Mistral Small 3.2).
+common_chat_templates_ptr WithoutEndToken(const common_chat_templates& templates);
+
 // True if llama.cpp has code of its own for the template, in place of the analysis. That code may
 // change a chat before it renders it.
 bool IsSpecialized(const common_chat_templates* templates);

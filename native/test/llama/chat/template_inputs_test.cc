@@ -46,9 +46,12 @@ TEST(AResultHasTheNameOfItsCall) {
 TEST(SchemasHaveNothingThatTheAnalysisCannotRead) {
   const auto simple = [](const std::string& parameters) {
     std::vector<common_chat_tool> tools = {{"f", "F", parameters}};
-    return Simplify(&tools) ? tools.front().parameters : "the same";
+    Simplify(&tools);
+    return tools.front().parameters;
   };
-  EXPECT_EQ(simple(R"({"type":"object","properties":{"a":{"type":"integer"}}})"), "the same");
+  // Also in the white space.
+  const std::string readable = R"({"type": "object","properties":{"a":{"type":"integer"}}})";
+  EXPECT_EQ(simple(readable), readable);
   EXPECT_EQ(simple(R"({"type":"object","properties":{"a":true,"b":{"type":"integer"}}})"),
             R"({"type":"object","properties":{"a":{},"b":{"type":"integer"}}})");
   EXPECT_EQ(simple(R"({"type":"any","properties":{"a":{"type":"integer"}}})"),

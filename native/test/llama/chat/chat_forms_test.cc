@@ -1,6 +1,6 @@
-// Chats that templates refuse: their stricter form, rendered with the templates of llama.cpp's
-// tree, and the reasons that an error names.
-#include "engine/llama/chat/refused_chat.h"
+// Forms of chats that templates would lose a part of, or refuse, rendered with the templates of
+// llama.cpp's tree, and the reasons that an error names.
+#include "engine/llama/chat/chat_forms.h"
 
 #include <random>
 
@@ -25,6 +25,73 @@ std::string Shown(const Chat& chat) {
 std::string ShownStrict(const Chat& chat, bool calls_tools = true) {
   const auto strict = StrictForm(chat, calls_tools);
   return strict ? Shown(*strict) : "the same";
+}
+
+// Ids of calls, or of the call that a result answers.
+std::string IdsOf(const Chat& chat) {
+  std::string ids;
+  for (const ChatMessage& each : chat) {
+    for (const ToolCall& call : each.tool_calls) ids += "call " + call.id + "\n";
+    if (each.role == "tool") ids += "result " + each.tool_call_id + "\n";
+  }
+  return ids;
+}
+
+TEST(SeveralCallsBecomeOneEach) {
+  const Chat chat = {{"user", "a"},
+                     {.role = "assistant",
+                      .content = "b",
+                      .reasoning = "c",
+                      .tool_calls = {{.id = "1", .name = "f"},
+                                     {.id = "2", .name = "g"},
+                                     {.id = "3", .name = "h"}}},
+                     {.role = "tool", .content = "d", .tool_call_id = "2"},
+                     {.role = "tool", .content = "e", .tool_call_id = "1"},
+                     {"user", "i"}};
+  TemplateTraits traits = {.calls_tools = true, .calls_several = true, .has_late_systems = true};
+  EXPECT(!WholeForm(chat, traits));
+  traits.calls_several = false;
+  const auto whole = WholeForm(chat, traits);
+  REQUIRE(whole.has_value());
+  EXPECT_EQ(Shown(*whole),
+            "user: a\nassistant: b\ntool: e\nassistant: \ntool: d\nassistant: \nuser: i\n");
+  EXPECT_EQ(IdsOf(*whole), "call 1\nresult 1\ncall 2\nresult 2\ncall 3\n");
+  EXPECT_EQ((*whole)[1].reasoning + (*whole)[3].reasoning, "c");
+  EXPECT(!WholeForm(*whole, traits));
+}
+
+TEST(WhatATemplateWouldLoseIsInTheWholeForm) {
+  const TemplateTraits traits = {.calls_tools = true, .calls_several = true};
+  const auto shown = [&](const Chat& chat) {
+    const auto whole = WholeForm(chat, traits);
+    if (whole && WholeForm(*whole, traits)) test::Fail(__FILE__, __LINE__, Shown(*whole));
+    return whole ? Shown(*whole) : "the same";
+  };
+  EXPECT_EQ(shown({{"system", "a"}, {"user", "b"}}), "the same");
+  EXPECT_EQ(shown({{"system", "a"}, {"developer", "b"}, {"user", "c"}, {"system", "d"}}),
+            "system: a\n\nb\nuser: c\n\n<system-reminder>\nd\n</system-reminder>\n");
+  EXPECT_EQ(
+      shown({{"user", "a"}, {"assistant", "b"}, {"system", "c"}, {"user", "d"}, {"user", "e"}}),
+      "user: a\nassistant: b\nuser: <system-reminder>\nc\n</system-reminder>\n\nd\nuser: e\n");
+  const ChatMessage call = {.role = "assistant", .content = "", .tool_calls = {{.name = "f"}}};
+  EXPECT_EQ(shown({{"system", "a"}, call}), "system: a\nuser: \nassistant: \n");
+}
+
+TEST(MistralsTemplatesGetTheirForm) {
+  const Chat chat = {{"user", "a"},
+                     {.role = "assistant",
+                      .content = "",
+                      .tool_calls = {{.id = "toolu_1", .name = "f"}, {.id = "abcdefghi"}}},
+                     {.role = "tool", .content = "b", .tool_call_id = "toolu_1"},
+                     {.role = "tool", .content = "c", .tool_call_id = "abcdefghi"},
+                     {"user", "d"}};
+  const auto made = MistralForm(chat);
+  REQUIRE(made.has_value());
+  EXPECT_EQ(Shown(*made), "user: a\nassistant: \ntool: b\ntool: c\nassistant: Noted.\nuser: d\n");
+  const std::string& id = (*made)[1].tool_calls[0].id;
+  EXPECT_EQ(id.size(), 9U);
+  EXPECT_EQ(IdsOf(*made), "call " + id + "\ncall abcdefghi\nresult " + id + "\nresult abcdefghi\n");
+  EXPECT(!MistralForm(*made));
 }
 
 TEST(NeighboursOfOneRoleAreJoined) {
@@ -103,21 +170,32 @@ TEST(ASchemaIsTextForATemplateThatNeedsTypes) {
   EXPECT(!SimpleForm(std::vector<Tool>(simple->begin(), simple->end())));
 }
 
-TEST(AStrictFormHasNoStricterOne) {
+// The next form that the renderer tries after a refusal.
+std::optional<Chat> NextForm(const Chat& chat, const TemplateTraits& traits) {
+  if (auto whole = WholeForm(chat, traits)) return whole;
+  if (auto strict = StrictForm(chat, traits.calls_tools)) return strict;
+  return MistralForm(chat);
+}
+
+TEST(FormsComeToAnEnd) {
+  constexpr int kForms = 3;
   std::mt19937 random(7);
   const std::vector<std::string> roles = {"system", "developer", "user", "assistant", "tool"};
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < 16000; ++round) {
     Chat chat;
     for (std::size_t i = random() % 8; i > 0; --i) {
       chat.push_back({.role = roles[random() % roles.size()], .content = random() % 3 ? "x" : ""});
-      if (chat.back().role == "assistant" && random() % 2) {
-        chat.back().tool_calls.push_back({.name = "f"});
+      if (chat.back().role != "assistant") continue;
+      for (std::size_t calls = random() % 3; calls > 0; --calls) {
+        chat.back().tool_calls.push_back({.id = std::to_string(calls), .name = "f"});
       }
     }
-    for (const bool calls_tools : {true, false}) {
-      const auto strict = StrictForm(chat, calls_tools);
-      if (strict && StrictForm(*strict, calls_tools)) test::Fail(__FILE__, __LINE__, Shown(chat));
-    }
+    const TemplateTraits traits = {.calls_tools = random() % 2 == 0,
+                                   .calls_several = random() % 2 == 0,
+                                   .has_late_systems = random() % 2 == 0};
+    std::optional<Chat> form = chat;
+    for (int i = 0; i <= kForms && form; ++i) form = NextForm(*form, traits);
+    if (form) test::Fail(__FILE__, __LINE__, Shown(chat));
   }
 }
 

@@ -1,10 +1,14 @@
-#include "engine/llama/chat/refused_chat.h"
+#include "engine/llama/chat/chat_forms.h"
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <utility>
 
+#include "engine/base/xxhash64.h"
 #include "json.h"
 
 namespace svc {
@@ -16,6 +20,57 @@ constexpr std::size_t kMaxReason = 200;
 
 bool IsSystem(const ChatMessage& message) {
   return message.role == "system" || message.role == "developer";
+}
+
+// True if `so_far` has nothing but a system message.
+bool IsBeginning(const std::vector<ChatMessage>& so_far) {
+  return so_far.empty() || (so_far.size() == 1 && IsSystem(so_far.front()));
+}
+
+void BecomeUser(ChatMessage* system) {
+  system->role = "user";
+  system->content = "<system-reminder>\n" + system->content + "\n</system-reminder>";
+}
+
+// Adds each call of messages[at] in a message of its own, with its results among the messages after
+// it. Returns the index of the first message that is not among these results.
+std::size_t AddCallsInTurn(const std::vector<ChatMessage>& messages, std::size_t at,
+                           std::vector<ChatMessage>* added) {
+  std::size_t end = at + 1;
+  while (end < messages.size() && messages[end].role == "tool") ++end;
+  std::vector<ChatMessage> results(messages.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                                   messages.begin() + static_cast<std::ptrdiff_t>(end));
+  ChatMessage one = messages[at];
+  for (const ToolCall& call : messages[at].tool_calls) {
+    one.tool_calls = {call};
+    added->push_back(one);
+    one.content.clear();
+    one.reasoning.clear();
+    const auto of_others = std::stable_partition(
+        results.begin(), results.end(),
+        [&](const ChatMessage& result) { return result.tool_call_id == call.id; });
+    added->insert(added->end(), results.begin(), of_others);
+    results.erase(results.begin(), of_others);
+  }
+  added->insert(added->end(), results.begin(), results.end());
+  return end;
+}
+
+// The form that Mistral's templates demand; the same id becomes the same text in every turn.
+std::string MistralId(const std::string& id) {
+  constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
+  constexpr std::size_t kLength = 9;
+  const auto is_in_form = [](char each) {
+    return std::isalnum(static_cast<unsigned char>(each)) != 0;
+  };
+  if (id.size() == kLength && std::ranges::all_of(id, is_in_form)) return id;
+  std::uint64_t rest = XxHash64({reinterpret_cast<const std::uint8_t*>(id.data()), id.size()});
+  std::string text(kLength, '0');
+  for (char& each : text) {
+    each = kDigits[rest % kDigits.size()];
+    rest /= kDigits.size();
+  }
+  return text;
 }
 
 bool IsOneTurn(const ChatMessage& first, const ChatMessage& second) {
@@ -106,6 +161,37 @@ std::string ReasonOf(std::string_view error, std::string_view source) {
 
 }  // namespace
 
+std::optional<std::vector<ChatMessage>> WholeForm(const std::vector<ChatMessage>& messages,
+                                                  const TemplateTraits& traits) {
+  std::vector<ChatMessage> whole;
+  bool differs = false;
+  bool is_reminder = false;  // the last of `whole` was a system message
+  for (std::size_t i = 0; i < messages.size();) {
+    ChatMessage message = messages[i];
+    if (!message.tool_calls.empty() && IsBeginning(whole)) {
+      whole.push_back({.role = "user", .content = ""});
+      differs = true;
+    }
+    if (traits.calls_tools && !traits.calls_several && message.tool_calls.size() > 1) {
+      i = AddCallsInTurn(messages, i, &whole);
+      differs = true;
+      continue;
+    }
+    const bool is_late = IsSystem(message) && !whole.empty() && !traits.has_late_systems;
+    if (is_late && !IsSystem(whole.back())) BecomeUser(&message);
+    if ((is_late || is_reminder) && IsOneTurn(whole.back(), message)) {
+      Append(message.content, &whole.back().content);
+    } else {
+      whole.push_back(std::move(message));
+    }
+    is_reminder = is_late && whole.back().role == "user";
+    differs = differs || is_late;
+    ++i;
+  }
+  if (!differs) return std::nullopt;
+  return whole;
+}
+
 std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage>& messages,
                                                    bool calls_tools) {
   std::vector<ChatMessage> strict;
@@ -121,10 +207,9 @@ std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage
       made = WithoutCalls(std::move(made));
       differs = true;
     }
-    const bool is_beginning = strict.empty() || (strict.size() == 1 && IsSystem(strict.front()));
+    const bool is_beginning = IsBeginning(strict);
     if (IsSystem(message) && !is_beginning) {
-      made.role = "user";
-      made.content = "<system-reminder>\n" + message.content + "\n</system-reminder>";
+      BecomeUser(&made);
       differs = true;
     }
     if (is_beginning && made.role == "assistant") {
@@ -141,6 +226,29 @@ std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage
   }
   if (!differs) return std::nullopt;
   return strict;
+}
+
+std::optional<std::vector<ChatMessage>> MistralForm(const std::vector<ChatMessage>& messages) {
+  std::vector<ChatMessage> made;
+  bool differs = false;
+  const auto rename = [&](std::string* id) {
+    std::string renamed = MistralId(*id);
+    differs = differs || renamed != *id;
+    *id = std::move(renamed);
+  };
+  for (const ChatMessage& message : messages) {
+    const bool is_after_call =
+        !made.empty() && (made.back().role == "tool" || !made.back().tool_calls.empty());
+    if (message.role == "user" && is_after_call) {
+      made.push_back({.role = "assistant", .content = "Noted."});
+      differs = true;
+    }
+    made.push_back(message);
+    for (ToolCall& call : made.back().tool_calls) rename(&call.id);
+    if (message.role == "tool") rename(&made.back().tool_call_id);
+  }
+  if (!differs) return std::nullopt;
+  return made;
 }
 
 std::optional<std::vector<Tool>> SimpleForm(const std::vector<Tool>& tools) {

@@ -1,0 +1,63 @@
+// Other forms of a chat, for templates that would lose a part of it, or refuse it.
+//
+// Some templates write only the first of several calls, or no system message after the beginning,
+// and say nothing. Their chats are brought into a form of which all reaches the prompt.
+//
+// Many templates take one system message, at the beginning, and then alternate user and assistant
+// messages. Clients send several system messages, or the text and the picture of one turn as two
+// messages. A chat that the template refuses is rendered once more in a stricter form, which keeps
+// every text and its place. A later system message is not moved to the front: that would change the
+// beginning of the prompt, and the prefix cache would miss.
+//
+// Some templates write the type of each argument of a tool, and fail if a schema has none, or an
+// unusual one. Then such a tool is rendered with a simple schema, and its own one as text.
+//
+// Marks in the contents stand for pictures and sounds (media_marks.h), so `media` is not needed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/types/chat.h"
+
+namespace svc {
+
+// What a template does with a chat, as a load finds out.
+struct TemplateTraits {
+  bool calls_tools = false;
+  bool calls_several = false;     // renders several calls of one answer
+  bool has_late_systems = false;  // renders a system message after the beginning, in its place
+};
+
+// Returns the chat without what the template would lose: each of several calls in a message of its
+// own, with its result, if the template renders one; system messages after the beginning as texts
+// of the user, marked as src/protocol/anthropic/messages.ts marks them, if it renders none there;
+// and an empty message of the user before a call that would begin the chat (Llama 3 takes the first
+// message for the user's). Absent if nothing changes.
+std::optional<std::vector<ChatMessage>> WholeForm(const std::vector<ChatMessage>& messages,
+                                                  const TemplateTraits& traits);
+
+// Returns the chat with neighbours of one role joined by a blank line, an empty message of the user
+// before an assistant's that would begin the chat, and system messages after the beginning as in
+// WholeForm. Tool results and messages with tool calls stay as they are if the template
+// `calls_tools`; otherwise calls become text of the assistant, and results text of the user. Absent
+// if nothing changes; a strict form has no stricter one.
+std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage>& messages,
+                                                   bool calls_tools);
+
+// Returns the chat as Mistral's templates demand it: the assistant speaks between a call or its
+// result and the user, and ids of calls have nine letters and digits. Absent if nothing changes.
+std::optional<std::vector<ChatMessage>> MistralForm(const std::vector<ChatMessage>& messages);
+
+// Returns the tools with schemas that say no more than the type of each argument; the description
+// then has the schema as it was. Absent if nothing changes.
+std::optional<std::vector<Tool>> SimpleForm(const std::vector<Tool>& tools);
+
+// The error's message for a refused chat: the template's reason and what to do. `error`: what()
+// of the exception. The reason may quote the chat, and it is logged; so no more of it is shown than
+// stands literally in the template's `source`.
+std::string RefusalMessage(std::string_view error, std::string_view source);
+
+}  // namespace svc
