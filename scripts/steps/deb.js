@@ -14,7 +14,7 @@ import { isInstalled } from './tools.js';
 
 const NAME = manifest.name;
 const CONFIG = '/etc/svc/config.json';
-const ARCHITECTURES = { x64: 'amd64', arm64: 'arm64' };
+export const ARCHITECTURES = { x64: 'amd64', arm64: 'arm64' };
 /** Versions of the C and C++ library that check-linux.js allows the native files to need. */
 const DEPENDS = 'libc6 (>= 2.35), libgcc-s1 (>= 12), libstdc++6 (>= 12), systemd | systemd-standalone-sysusers';
 /** Names of maintainer scripts, in scripts/debian. */
@@ -40,7 +40,8 @@ export async function makeDeb() {
   return file;
 }
 
-async function installProgram(folder, { packaged, files }) {
+/** Installs the executable in usr/lib/svc, with a link in usr/bin. */
+export async function installProgram(folder, { packaged, files }) {
   const lib = join(folder, 'usr/lib/svc');
   await mkdir(lib, { recursive: true });
   await copyFile(packaged, join(lib, 'svc'));
@@ -49,11 +50,16 @@ async function installProgram(folder, { packaged, files }) {
   await symlink('../lib/svc/svc', join(folder, 'usr/bin/svc'));
 }
 
-async function installTexts(folder, { files }) {
-  const put = async (path, content) => {
+/** Returns a function that writes a file of the folder, with the folders above it. */
+export function writerIn(folder) {
+  return async (path, content) => {
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await writeFile(join(folder, path), content);
   };
+}
+
+async function installTexts(folder, { files }) {
+  const put = writerIn(folder);
   const { systemUnit } = await import('../../dist/service/systemd-unit.js');
   const environment = { SVC_HOME: '/var/lib/svc', SVC_CONFIG: CONFIG };
   const command = ['/usr/bin/svc', 'serve', '--mode', 'service'];

@@ -4,10 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { chmod, copyFile, cp, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { secondsOfCommit } from './deb.js';
+import { ARCHITECTURES, installProgram, secondsOfCommit, writerIn } from './deb.js';
 import { makeExecutables } from './executable.js';
 import { stagingFolder } from './pack.js';
 import { manifest } from './platforms.js';
@@ -16,7 +16,6 @@ import { say, StepError } from './run.js';
 import { copySystemLibraries } from './system-libraries.js';
 import { tarOf } from './write-tar.js';
 
-const ARCHITECTURES = { x64: 'amd64', arm64: 'arm64' };
 /** As in other images without a root user. */
 const USER = 65532;
 const HOME = '/var/lib/svc';
@@ -41,6 +40,7 @@ export async function makeImage() {
   const program = await stagingFolder('image-program');
   await installSystem(system, built);
   await installProgram(program, built);
+  await setModes(program, (path) => path === join(program, 'usr/lib/svc/svc'));
 
   const fresh = await stagingFolder('image');
   await mkdir(join(fresh, 'blobs/sha256'), { recursive: true });
@@ -59,10 +59,7 @@ export async function makeImage() {
 }
 
 async function installSystem(folder, { packaged, files }) {
-  const put = async (path, text) => {
-    await mkdir(dirname(join(folder, path)), { recursive: true });
-    await writeFile(join(folder, path), text);
-  };
+  const put = writerIn(folder);
   await put('etc/passwd', `root:x:0:0:root:/root:/sbin/nologin\nsvc:x:${USER}:${USER}:svc:${HOME}:/sbin/nologin\n`);
   await put('etc/group', `root:x:0:\nsvc:x:${USER}:\n`);
   await put('etc/nsswitch.conf', 'hosts: files dns\n');
@@ -76,16 +73,6 @@ async function installSystem(folder, { packaged, files }) {
   await setModes(folder, (path) => /\/ld-linux[^/]*$/.test(path));
   await chmod(join(folder, 'tmp'), 0o1777);
   await chmod(join(folder, HOME), 0o700);
-}
-
-async function installProgram(folder, { packaged, files }) {
-  const lib = join(folder, 'usr/lib/svc');
-  await mkdir(lib, { recursive: true });
-  await copyFile(packaged, join(lib, 'svc'));
-  await cp(files, join(lib, basename(files)), { recursive: true });
-  await mkdir(join(folder, 'usr/bin'));
-  await symlink('../lib/svc/svc', join(folder, 'usr/bin/svc'));
-  await setModes(folder, (path) => path === join(lib, 'svc'));
 }
 
 async function setModes(folder, isProgram) {

@@ -13,11 +13,6 @@ export interface ConsoleLink {
   readonly file: string | null;
 }
 
-/** What the page sends after it has taken the token out of the address bar. */
-export interface SignInRequest {
-  readonly token: string;
-}
-
 /** A key of scope admin that lives in the daemon's memory. */
 export interface SessionKey {
   readonly key: string;

@@ -54,7 +54,7 @@ export const HTTP_ROUTES = {
   runtimeKeys: '/v1/runtime/keys',
   /** `{"name"}` → `{}`. */
   runtimeKeysRemove: '/v1/runtime/keys/remove',
-  /** SignInRequest → SessionKey. */
+  /** `{"token"}`, which the page has taken out of its address → SessionKey. */
   signIn: '/v1/runtime/sign-in',
   metrics: '/metrics',
   /** The console for browsers; for other programs the line by which they find Ollama's API. */

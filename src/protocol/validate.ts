@@ -2,6 +2,7 @@
 import * as v from 'valibot';
 import { SvcError } from './errors.ts';
 import { given } from './given.ts';
+import { DEFAULT_NAME } from './model/named.ts';
 
 /**
  * Throws INVALID_REQUEST for the first invalid field, by the caller's name for it. `outer`: path of `value` in
@@ -36,7 +37,7 @@ export function presentFields(body: unknown): Record<string, unknown> {
  */
 export function clientFields(body: unknown): Record<string, unknown> {
   const { model, ...fields } = presentFields(body);
-  return model === undefined || model === '' || model === 'default' ? fields : { model, ...fields };
+  return model === undefined || model === '' || model === DEFAULT_NAME ? fields : { model, ...fields };
 }
 
 /** A client's `stop`, one text or a list, as a list without empty texts, which ask for nothing. Others are unchanged. */

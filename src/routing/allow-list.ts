@@ -5,7 +5,15 @@
 import { SvcError } from '../protocol/errors.ts';
 import { lists, listsLocal } from '../protocol/keys.ts';
 import type { ModelRecord, ProviderRecord } from '../protocol/records.ts';
-import { decide, LOCAL, type Candidate, type Plan, type Policies, type RoutedRequest } from './policy.ts';
+import {
+  decide,
+  DEFAULT_POLICY,
+  LOCAL,
+  type Candidate,
+  type Plan,
+  type Policies,
+  type RoutedRequest,
+} from './policy.ts';
 
 /** Finds a model of this machine as the local backend does. Absent name: the default. Rejects with MODEL_NOT_FOUND. */
 export type FindModel = (name: string | undefined) => Promise<Pick<ModelRecord, 'id' | 'aliases'>>;
@@ -27,7 +35,7 @@ export async function decideWithin(
     name === LOCAL || models.some((each) => inLower(each) === name || inLower(each).startsWith(`${name}/`));
   const known = Object.entries(policies).filter(([name]) => lists(models, [name]));
   const plan = decide(request, providers.filter(mayUse), Object.fromEntries(known));
-  const isPolicy = route === undefined && known.some(([name]) => name === (model ?? 'default'));
+  const isPolicy = route === undefined && known.some(([name]) => name === (model ?? DEFAULT_POLICY));
   // Who may use a policy may use its candidates by it.
   if (isPolicy) return plan;
   const [candidate] = plan.candidates;

@@ -1,6 +1,6 @@
 /** Days as the ledger counts them, in UTC. */
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 
 /** `2026-11-21` of an RFC 3339 time in UTC. */
 export function dateOf(at: string): string {

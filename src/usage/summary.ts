@@ -1,8 +1,7 @@
 /** Sums up the ledger by day, provider and model, and optionally by API key. */
 import type { UsageRecord } from '../protocol/usage.ts';
+import { DAY_MS, dateOf } from './day.ts';
 import { readUsage, type UsageLine } from './ledger.ts';
-
-const DAY_MS = 86_400_000;
 
 /** Sorted by day, provider, key and model. */
 export async function summarise(
@@ -12,7 +11,7 @@ export async function summarise(
   const rows = new Map<string, { -readonly [Key in keyof UsageRecord]: UsageRecord[Key] }>();
   for await (const line of lines) {
     if (line.event !== 'answered') continue;
-    const day = line.at.slice(0, 10);
+    const day = dateOf(line.at);
     const holder = byKey ? { key: line.key ?? null } : {};
     const name = [day, line.provider, holder.key ?? '', line.model ?? ''].join('\n');
     let row = rows.get(name);
@@ -37,6 +36,6 @@ export async function usageOf(
   days: number,
   { byKey }: { readonly byKey: boolean },
 ): Promise<UsageRecord[]> {
-  const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10);
+  const from = dateOf(new Date(Date.now() - (days - 1) * DAY_MS).toISOString());
   return await summarise(readUsage(dir, from), { byKey });
 }

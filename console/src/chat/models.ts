@@ -2,12 +2,10 @@
 import { computed, signal } from '@preact/signals';
 import type { Model } from '../../../src/protocol/openai/model.ts';
 import { HTTP_ROUTES } from '../../../src/protocol/routes.ts';
-import { ApiError } from '../api/api-error.ts';
 import { ask } from '../api/request.ts';
 import { epoch } from '../state/connection.ts';
 
 const all = signal<readonly Model[]>([]);
-export const modelsError = signal<ApiError | null>(null);
 
 /** Those that chat: a model for embeddings or ranking does not. */
 export const chatModels = computed(() =>
@@ -21,8 +19,7 @@ export async function readModels(): Promise<void> {
   try {
     const { data } = await ask<{ readonly data: readonly Model[] }>(HTTP_ROUTES.models);
     all.value = data;
-    modelsError.value = null;
-  } catch (thrown) {
-    modelsError.value = ApiError.from(thrown);
+  } catch {
+    // The names read before stay: `connection` says why.
   }
 }

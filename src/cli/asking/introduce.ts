@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Paths } from '../../home/paths.ts';
 import { makeDirectorySync } from '../../files/make-directory.ts';
-import { BUILTIN_ID } from '../../models/store/builtin-id.ts';
+import { BUILTIN_ID } from '../../protocol/model/named.ts';
 import type { GenerateResult } from '../../protocol/generate.ts';
 import { say } from '../terminal/output.ts';
 

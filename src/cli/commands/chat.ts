@@ -17,7 +17,7 @@ import { definitions } from '../terminal/layout.ts';
 import { introduceBuiltin } from '../asking/introduce.ts';
 import { namingPull, offeringPull } from '../asking/offer-pull.ts';
 import { KeptConversation, openHistory } from '../machine/history.ts';
-import { DEFAULT_NAME } from '../../models/store/builtin-id.ts';
+import { DEFAULT_NAME } from '../../protocol/model/named.ts';
 import { err, report, say, sayMore } from '../terminal/output.ts';
 import { openTurns, type Turns } from '../asking/turns.ts';
 import { openWriter } from '../asking/writer.ts';

@@ -5,11 +5,12 @@ import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { memoryForModel } from '../../models/pull/fits.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { DoctorAdvice, DoctorCheck, DoctorRecord } from '../../protocol/doctor.ts';
+import { orElse } from '../../protocol/foreign-text.ts';
 import type { ModelRecord, ProviderRecord } from '../../protocol/records.ts';
 import { ProviderKeys } from '../../providers/provider-keys.ts';
 import { providersInUse, recordOf } from '../../providers/providers.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
-import { adviceFrom, freeBytesFor, type Machine } from './doctor/advice.ts';
+import { adviceFrom, type Machine } from './doctor/advice.ts';
 import { failed, guarded } from './doctor/check.ts';
 import { checkClock } from './doctor/clock-check.ts';
 import {
@@ -22,7 +23,7 @@ import {
   checkSocket,
 } from './doctor/daemon-checks.ts';
 import { checkEngine, type CheckedEngine } from './doctor/engine-checks.ts';
-import { checkDisk, checkMemory, checkNode, checkUser } from './doctor/machine-checks.ts';
+import { checkDisk, checkMemory, checkNode, checkUser, freeBytes } from './doctor/machine-checks.ts';
 import { checkModels } from './doctor/model-checks.ts';
 import { checkApiKeys, checkProviders } from './doctor/provider-check.ts';
 import { checkSandbox } from './doctor/sandbox-check.ts';
@@ -94,7 +95,10 @@ async function examine(offline: boolean): Promise<Examined> {
   return {
     checks: [...machine, ...files, ...models.checks, providers, apiKeys],
     models: models.models,
-    machine: machineOf(engine, freeBytesFor(modelsDir)),
+    machine: machineOf(
+      engine,
+      orElse(() => freeBytes(modelsDir), null),
+    ),
   };
 }
 

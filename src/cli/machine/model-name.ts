@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { existsSync } from 'node:fs';
-import { DEFAULT_NAME } from '../../models/store/builtin-id.ts';
+import { DEFAULT_NAME } from '../../protocol/model/named.ts';
 
 /**
  * Turns a typed model into the form that the daemon and the store take: a path becomes `file:` and the absolute path.

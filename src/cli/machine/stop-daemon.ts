@@ -1,12 +1,11 @@
 /**
  * Ending the daemon: it is asked to drain and end, and is killed if it does not end in time. Its engines end with it.
  */
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ControlClient } from '../../client/control-client.ts';
 import { readDaemonFile } from '../../home/daemon-file.ts';
 import type { Paths } from '../../home/paths.ts';
-import { isAlive as isSameProcess } from '../../process/process-identity.ts';
+import { bootId, identifyProcess, isAlive as isSameProcess } from '../../process/process-identity.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { say } from '../terminal/output.ts';
 
@@ -86,10 +85,5 @@ function isAlive(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
-  try {
-    const stat = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
-    return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2));
-  } catch {
-    return true;
-  }
+  return bootId() === null || identifyProcess(pid) !== null;
 }

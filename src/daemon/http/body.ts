@@ -106,6 +106,11 @@ export function countBytes({ body }: Exchange, bytes: number): void {
   if (!body.add(bytes)) throw tooMany();
 }
 
+/** Changes what the request holds to this number of bytes. Throws BUSY. */
+export function resizeBytes({ body }: Exchange, bytes: number): void {
+  if (!body.resize(bytes)) throw tooMany();
+}
+
 function tooMany(): SvcError {
   return new SvcError('BUSY', 'too many large requests at once');
 }

@@ -6,7 +6,7 @@ import { loadUndici } from '../../net/undici.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { LIMITS } from '../../protocol/limits.ts';
 import type { FormField } from '../../protocol/openai/transcription.ts';
-import { readBytes } from './body.ts';
+import { readBytes, resizeBytes } from './body.ts';
 import type { Exchange } from './exchange.ts';
 
 /** The only parameter, so that undici finds the same boundary. */
@@ -26,14 +26,10 @@ export async function readForm(exchange: Exchange): Promise<FormField[]> {
   const body = await readBytes(exchange, LIMITS.formBytes);
   checkParts(body, `--${boundary}`);
   // While it is parsed there are copies of a file: undici's, the bytes and their base64. Then only the latter.
-  hold(exchange, COPIES * body.length);
+  resizeBytes(exchange, COPIES * body.length);
   const fields = await parse(body, boundary);
-  hold(exchange, Math.ceil(body.length / 3) * 4);
+  resizeBytes(exchange, Math.ceil(body.length / 3) * 4);
   return fields;
-}
-
-function hold({ body }: Exchange, bytes: number): void {
-  if (!body.resize(bytes)) throw new SvcError('BUSY', 'too many large requests at once');
 }
 
 function checkParts(body: Buffer, delimiter: string): void {

@@ -1,8 +1,7 @@
 /** Resolves a typed name to one of the added models. */
 import { SvcError } from '../../protocol/errors.ts';
-import { findNamed, taggedAs } from '../../protocol/model/named.ts';
+import { BUILTIN_ID, DEFAULT_NAME, findNamed, taggedAs } from '../../protocol/model/named.ts';
 import { suggest } from '../../protocol/suggest.ts';
-import { BUILTIN_ID, DEFAULT_NAME } from './builtin-id.ts';
 import { freeId, modelIdFor } from './model-id.ts';
 import type { Registry, RegistryEntry } from './registry.ts';
 

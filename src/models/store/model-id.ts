@@ -4,7 +4,7 @@
  */
 import { parse } from 'node:path';
 import { SvcError } from '../../protocol/errors.ts';
-import { BUILTIN_ID, DEFAULT_NAME } from './builtin-id.ts';
+import { BUILTIN_ID, DEFAULT_NAME } from '../../protocol/model/named.ts';
 
 const LONGEST = 128;
 const VALID = /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/i;

@@ -14,6 +14,7 @@ import { rm, stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { SvcError } from '../../protocol/errors.ts';
+import { BUILTIN_ID } from '../../protocol/model/named.ts';
 import { given } from '../../protocol/given.ts';
 import type { VerifyResult } from '../../protocol/model/verify.ts';
 import { triedFields, type TriedCapability, type ModelRecord } from '../../protocol/records.ts';
@@ -28,7 +29,6 @@ import {
   type FetchedFile,
   type FetchedModel,
 } from './adopted.ts';
-import { BUILTIN_ID } from './builtin-id.ts';
 import { builtinFailure } from './builtin.ts';
 import { copyWithDigest, digestOf, DigestsOnce, versionOf, type OnProgress } from './digest.ts';
 import { FileFacts } from '../gguf/file-facts.ts';

@@ -1,5 +1,6 @@
 /** Models as requests name them: those of this machine, of providers, and policies. */
 import type { Capability, ModelRecord } from '../records.ts';
+import { DEFAULT_NAME } from './named.ts';
 
 /** A name that a request may use as its model. */
 export interface ListedModel {
@@ -27,6 +28,6 @@ export interface ListedModel {
 export function listedNamed(name: string, models: readonly ListedModel[]): ListedModel | undefined {
   return (
     models.find(({ id }) => id === name) ??
-    models.find(({ aliases, default: isDefault }) => aliases.includes(name) || (name === 'default' && isDefault))
+    models.find(({ aliases, default: isDefault }) => aliases.includes(name) || (name === DEFAULT_NAME && isDefault))
   );
 }

@@ -1,5 +1,11 @@
 /** Finds the model that a name means, as the store, the router and Ollama's API do. */
 
+/** Id of the built-in model, in every version. */
+export const BUILTIN_ID = 'builtin';
+
+/** In requests, means the default model; no model has this name. */
+export const DEFAULT_NAME = 'default';
+
 interface Named {
   readonly id: string;
   readonly aliases: readonly string[];

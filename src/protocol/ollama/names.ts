@@ -2,7 +2,7 @@
 import * as v from 'valibot';
 import { LIMITS } from '../limits.ts';
 import type { ListedModel } from '../model/listed.ts';
-import { findNamed } from '../model/named.ts';
+import { DEFAULT_NAME, findNamed } from '../model/named.ts';
 
 const LATEST = ':latest';
 
@@ -24,6 +24,6 @@ export function findModel<Model extends Pick<ListedModel, 'id' | 'aliases' | 'de
   models: readonly Model[],
 ): Model | undefined {
   const bare = withoutLatest(typed);
-  if (bare === 'default') return models.find((model) => model.default);
+  if (bare === DEFAULT_NAME) return models.find((model) => model.default);
   return findNamed(typed, models) ?? findNamed(bare, models) ?? findNamed(bare + LATEST, models);
 }

@@ -129,9 +129,14 @@ export function endOf(facts: Collector, includeUsage: boolean): object {
 }
 
 /** The last chunk of a stream whose usage was requested; null: no usage is known. */
-export function toUsageChunk(answer: Answer, choices: readonly Collector[]): object | null {
-  const usage = toUsage(choices, choices.length);
-  return usage === null ? null : { ...answer, object: 'chat.completion.chunk', choices: [], usage };
+export function toUsageChunk(
+  object: 'chat.completion.chunk' | 'text_completion',
+  answer: Answer,
+  choices: readonly Collector[],
+  perPrompt: number,
+): object | null {
+  const usage = toUsage(choices, perPrompt);
+  return usage === null ? null : { ...answer, object, choices: [], usage };
 }
 
 /** Throws CANCELLED for a cancelled answer: this API has no finish reason for it. */

@@ -162,9 +162,3 @@ export function toLastTextChunk(head: Answer, index: number, facts: Collector, i
     ...endOf(facts, includeUsage),
   };
 }
-
-/** The last chunk of a stream whose usage was requested; null: no usage is known. */
-export function toTextUsageChunk(head: Answer, answers: readonly Collector[], perPrompt: number): object | null {
-  const usage = toUsage(answers, perPrompt);
-  return usage === null ? null : { ...head, object: 'text_completion', choices: [], usage };
-}

@@ -14,6 +14,7 @@ import {
 } from '../generate.ts';
 import { given } from '../given.ts';
 import { LIMITS } from '../limits.ts';
+import { DEFAULT_NAME } from '../model/named.ts';
 import { routedOf, toFinishReason } from './chat-response.ts';
 import { invalid, parse } from '../validate.ts';
 import { soundType } from '../media-type.ts';
@@ -84,7 +85,7 @@ export function parseTranscription(form: readonly FormField[]): TranscriptionCal
       sampling: { temperature },
       stop: [],
       reasoning_effort: 'none',
-      ...given({ model: model === 'default' ? undefined : model }),
+      ...given({ model: model === DEFAULT_NAME ? undefined : model }),
     },
     format: response_format,
     language: language ?? null,

@@ -1,11 +1,9 @@
 /** What to do first after the checks: fix what is broken, or install a model that runs well on this machine. */
 import { catalogue, estimatedBytes, type CatalogueEntry } from '../../../models/pull/catalogue.ts';
 import { lackOfRoom, type Room } from '../../../models/pull/fits.ts';
-import { BUILTIN_ID } from '../../../models/store/builtin-id.ts';
+import { BUILTIN_ID } from '../../../protocol/model/named.ts';
 import type { DoctorAdvice, DoctorCheck, SuggestedModel } from '../../../protocol/doctor.ts';
-import { orElse } from '../../../protocol/foreign-text.ts';
 import type { ModelRecord } from '../../../protocol/records.ts';
-import { freeBytes } from './machine-checks.ts';
 
 /** What the checks have measured; null: not known. */
 export interface Machine extends Room {
@@ -81,9 +79,4 @@ function speedOf({ parameters_billions }: CatalogueEntry, { gflops }: Machine): 
 
 function sizeOf(entry: CatalogueEntry): number {
   return estimatedBytes(entry, entry.default_quantization);
-}
-
-/** Free bytes for the folder; null: not known. */
-export function freeBytesFor(folder: string): number | null {
-  return orElse(() => freeBytes(folder), null);
 }

@@ -3,7 +3,7 @@ import { ControlClient } from '../../../client/control-client.ts';
 import type { Paths } from '../../../home/paths.ts';
 import { tryModel } from '../../../engine/try-model.ts';
 import { digestOfModel } from '../../../models/store/adopted.ts';
-import { BUILTIN_ID } from '../../../models/store/builtin-id.ts';
+import { BUILTIN_ID } from '../../../protocol/model/named.ts';
 import { missingBuiltin } from '../../../models/store/builtin.ts';
 import { shaderFolder } from '../../../models/store/prefixes.ts';
 import type { DoctorCheck } from '../../../protocol/doctor.ts';

@@ -3,6 +3,7 @@ import { totalmem } from 'node:os';
 import type { ControlClient } from '../../../client/control-client.ts';
 import { estimatedBytes, searchCatalogue } from '../../../models/pull/catalogue.ts';
 import { SvcError } from '../../../protocol/errors.ts';
+import { DEFAULT_NAME } from '../../../protocol/model/named.ts';
 import type { Model } from '../../../protocol/openai/model.ts';
 import type { ModelRecord } from '../../../protocol/records.ts';
 import { modelName } from '../../machine/model-name.ts';
@@ -30,7 +31,7 @@ export async function chooseModel(
   const [listed, records] = await Promise.all([client.listed(), client.models()]);
   const installed = bestFirst(listed, records);
   if (typed !== undefined) return await named(typed, { client, agent, listed, records, installed });
-  const standard = find('default', listed, records);
+  const standard = find(DEFAULT_NAME, listed, records);
   for (const model of new Set([...(standard === undefined ? [] : [standard]), ...installed])) {
     if (lackOf(model, agent) !== null) continue;
     const ready = await readied(client, model, agent).catch((error: unknown) => {
@@ -92,7 +93,7 @@ function bestFirst(listed: readonly Model[], records: readonly ModelRecord[]): M
 /** `name`: id, alias or `default`, which may also be a policy. */
 function find(name: string, listed: readonly Model[], records: readonly ModelRecord[]): Model | undefined {
   const aliased = records.find(
-    ({ aliases, default: isDefault }) => aliases.includes(name) || (name === 'default' && isDefault),
+    ({ aliases, default: isDefault }) => aliases.includes(name) || (name === DEFAULT_NAME && isDefault),
   );
   return listed.find(({ id }) => id === name) ?? listed.find(({ id }) => id === aliased?.id);
 }

@@ -1,5 +1,6 @@
 /** `GET /health` and `GET /props`, for clients of llama-server. */
 import { toProps } from '../../../protocol/llama-server/props.ts';
+import { DEFAULT_NAME } from '../../../protocol/model/named.ts';
 import type { Exchange } from '../exchange.ts';
 import { listedModel } from '../openai/models.ts';
 
@@ -18,7 +19,7 @@ export function llamaHealth({ reply, services }: Exchange): void {
 export async function props(exchange: Exchange): Promise<void> {
   const { query, reply, services } = exchange;
   const name = query.get('model') ?? '';
-  const model = await listedModel(exchange, name === '' ? 'default' : name, 'model');
+  const model = await listedModel(exchange, name === '' ? DEFAULT_NAME : name, 'model');
   const { version } = services.health();
   const defaults = model.record === null ? null : await services.shelf.defaultsOf(model.record);
   reply.json(200, toProps(model, defaults, { slots: services.slots, version }));

@@ -3,6 +3,7 @@ import { SvcError } from '../../../protocol/errors.ts';
 import { given } from '../../../protocol/given.ts';
 import { findModel, withoutLatest } from '../../../protocol/ollama/names.ts';
 import type { ListedModel } from '../../../protocol/model/listed.ts';
+import { DEFAULT_NAME } from '../../../protocol/model/named.ts';
 import type { ModelRecord } from '../../../protocol/records.ts';
 import type { Exchange } from '../exchange.ts';
 import { listedModels } from '../openai/models.ts';
@@ -35,7 +36,7 @@ function notFound(typed: string): SvcError {
 /** Resolves with the `model` of a request to the router; absent: the default. */
 export async function routed(exchange: Exchange, typed: string): Promise<{ readonly model?: string }> {
   const bare = withoutLatest(typed);
-  if (bare === 'default') return {};
+  if (bare === DEFAULT_NAME) return {};
   // Without the tag the router knows the name, or has no such model either.
   if (bare === typed) return { model: typed };
   return { model: findModel(typed, await listedModels(exchange))?.id ?? bare };

@@ -15,7 +15,7 @@ import { SSE_DONE, sseData } from '../../../protocol/streams/sse.ts';
 import { readJson } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Reply } from '../reply.ts';
-import { choicesOf, STREAM, together, type Choices, type Events } from './choices.ts';
+import { choicesOf, headOf, STREAM, together, type Choices, type Events } from './choices.ts';
 
 export async function chatCompletions(exchange: Exchange): Promise<void> {
   const call = parseChatCompletion(await readJson(exchange));
@@ -28,13 +28,13 @@ export async function chatCompletions(exchange: Exchange): Promise<void> {
 
 async function answerWhole({ id, reply }: Exchange, { all, failing }: Choices): Promise<void> {
   const answers = all.map((events) => Collector.of(events));
-  reply.json(200, toCompletion(headOf(id), await together(answers, failing)));
+  reply.json(200, toCompletion(headOf('chatcmpl', id), await together(answers, failing)));
 }
 
 /** Sends nothing before the first text: until then an error is an HTTP status, which clients can retry. */
 async function answerStream({ id, reply }: Exchange, { all, failing }: Choices, includeUsage: boolean): Promise<void> {
   reply.stream(STREAM);
-  const head = headOf(id);
+  const head = headOf('chatcmpl', id);
   const choices = await together(
     all.map((events, index) => sendChoice(reply, events, { head, index, includeUsage })),
     failing,
@@ -92,11 +92,6 @@ async function sendChoice(
 }
 
 function endOf(answer: Answer, choices: readonly Collector[], includeUsage: boolean): string {
-  const usage = includeUsage ? toUsageChunk(answer, choices) : null;
+  const usage = includeUsage ? toUsageChunk('chat.completion.chunk', answer, choices, choices.length) : null;
   return (usage === null ? '' : sseData(usage)) + SSE_DONE;
-}
-
-/** The fields that all chunks of an answer repeat; `model` is known after `start`. */
-function headOf(id: string): Answer {
-  return { id: `chatcmpl-${id}`, created: Math.floor(Date.now() / 1000), model: '' };
 }

@@ -2,7 +2,7 @@
 import type { Collector } from '../../../protocol/collect.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../../protocol/generate.ts';
-import { toOpenAiError } from '../../../protocol/openai/chat-response.ts';
+import { toOpenAiError, type Answer } from '../../../protocol/openai/chat-response.ts';
 import type { ChatCompletionCall } from '../../../protocol/openai/chat-request.ts';
 import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/streams/sse.ts';
 import { withoutContent } from '../../../protocol/streams/warm-up.ts';
@@ -18,6 +18,11 @@ export const STREAM: StreamFormat = {
   heartbeat: SSE_HEARTBEAT,
   encodeError: (error, id) => sseData(toOpenAiError(error, id)),
 };
+
+/** The fields that all chunks of an answer repeat; `model` is known after `start`. */
+export function headOf(prefix: 'chatcmpl' | 'cmpl', id: string): Answer {
+  return { id: `${prefix}-${id}`, created: Math.floor(Date.now() / 1000), model: '' };
+}
 
 export interface Choices {
   /** Those of the first request first. */

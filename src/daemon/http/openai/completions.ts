@@ -5,13 +5,12 @@
 import { Collector } from '../../../protocol/collect.ts';
 import { refuseFile } from '../../../protocol/generate.ts';
 import { given } from '../../../protocol/given.ts';
-import type { Answer } from '../../../protocol/openai/chat-response.ts';
+import { toUsageChunk, type Answer } from '../../../protocol/openai/chat-response.ts';
 import {
   parseCompletion,
   toLastTextChunk,
   toTextChunk,
   toTextCompletion,
-  toTextUsageChunk,
   type CompletionCall,
   type CompletionRequest,
 } from '../../../protocol/openai/completions.ts';
@@ -20,7 +19,7 @@ import { SSE_DONE, sseData } from '../../../protocol/streams/sse.ts';
 import { readJson } from '../body.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import type { Reply } from '../reply.ts';
-import { choicesOf, STREAM, together, type Events } from './choices.ts';
+import { choicesOf, headOf, STREAM, together, type Events } from './choices.ts';
 
 export async function completions(exchange: Exchange): Promise<void> {
   const call = parseCompletion(await readJson(exchange));
@@ -56,7 +55,7 @@ async function answerWhole(exchange: Exchange, call: CompletionCall, echoes: rea
     echo: echoes[Math.floor(index / call.choices)] ?? '',
     logprobs: writerOf(call).next(answer.logprobs),
   }));
-  reply.json(200, toTextCompletion(headOf(id), choices, call.choices));
+  reply.json(200, toTextCompletion(headOf('cmpl', id), choices, call.choices));
 }
 
 /** Sends nothing before the first text: until then an error is an HTTP status, which clients can retry. */
@@ -65,7 +64,7 @@ async function answerStream(exchange: Exchange, call: CompletionCall, echoes: re
   const { includeUsage } = call;
   const { all, failing } = choicesOf(exchange, call.requests, call);
   reply.stream(STREAM);
-  const head = headOf(id);
+  const head = headOf('cmpl', id);
   const answers = await together(
     all.map((events, index) => {
       const echo = echoes[Math.floor(index / call.choices)] ?? '';
@@ -74,7 +73,7 @@ async function answerStream(exchange: Exchange, call: CompletionCall, echoes: re
     failing,
   );
   const named = { ...head, model: answers[0]?.start.model ?? '' };
-  const usage = includeUsage ? toTextUsageChunk(named, answers, call.choices) : null;
+  const usage = includeUsage ? toUsageChunk('text_completion', named, answers, call.choices) : null;
   await reply.write((usage === null ? '' : sseData(usage)) + SSE_DONE);
   reply.end();
 }
@@ -112,9 +111,4 @@ async function sendChoice(reply: Reply, events: Events, options: ChoiceOptions):
 
 function writerOf({ requests }: CompletionCall): LegacyLogprobsWriter {
   return new LegacyLogprobsWriter(requests[0]?.logprobs ?? 0);
-}
-
-/** The fields that all chunks of an answer repeat; `model` is known after `start`. */
-function headOf(id: string): Answer {
-  return { id: `cmpl-${id}`, created: Math.floor(Date.now() / 1000), model: '' };
 }

@@ -15,6 +15,7 @@ import {
 } from '../../../protocol/openai/transcription.ts';
 import { sseData } from '../../../protocol/streams/sse.ts';
 import { listedNamed } from '../../../protocol/model/listed.ts';
+import { DEFAULT_NAME } from '../../../protocol/model/named.ts';
 import { renamed } from '../../../protocol/validate.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import { readForm } from '../form.ts';
@@ -51,7 +52,7 @@ async function* eventsOf(exchange: Exchange, { request }: TranscriptionCall): Ev
     yield* services.router.route(request, contextOf(exchange));
   } catch (error) {
     if (!(error instanceof SvcError) || error.param !== SOUND) throw error;
-    const model = listedNamed(request.model ?? 'default', await listedModels(exchange));
+    const model = listedNamed(request.model ?? DEFAULT_NAME, await listedModels(exchange));
     throw renamed(error, SOUND, model?.capabilities.includes('audio') === false ? 'model' : 'file');
   }
 }
