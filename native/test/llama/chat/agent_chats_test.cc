@@ -4,10 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/llama/chat/chat_renderer.h"
-#include "models.h"
-#include "templates.h"
 #include "test.h"
+#include "tool_templates.h"
 
 namespace svc {
 namespace {
@@ -137,16 +135,9 @@ TEST(ChatsOfAgentsAreRenderedWithAllTheirTexts) {
   options.tools = {{.name = "read_file",
                     .description = "Reads",
                     .parameters = R"({"type":"object","properties":{"path":{"type":"string"}}})"}};
-  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
-  std::size_t templates = 0;
-  for (const test::Template& each : test::Templates()) {
-    const auto renderer = ChatRenderer::New(*model, each.source);
-    REQUIRE(renderer.ok());
-    if (!renderer.value()->calls_tools()) continue;
-    ++templates;
-    for (const Shape& shape : kShapes) CheckShape(each, *renderer.value(), shape, options);
-  }
-  EXPECT(templates >= 40);
+  test::ForEachThatCallsTools([&](const test::Template& each, const ChatRenderer& renderer) {
+    for (const Shape& shape : kShapes) CheckShape(each, renderer, shape, options);
+  });
 }
 
 }  // namespace

@@ -7,9 +7,8 @@
 #include "engine/grammar/grammar_constraint.h"
 #include "engine/llama/chat/chat_renderer.h"
 #include "engine/llama/chat/own_calls.h"
-#include "models.h"
-#include "templates.h"
 #include "test.h"
+#include "tool_templates.h"
 
 namespace svc {
 namespace {
@@ -104,19 +103,7 @@ void CheckTemplate(const test::Template& each, const ChatRenderer& renderer) {
   }
 }
 
-TEST(ToolsAndArgumentsWithLikeNamesAreKeptApart) {
-  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
-  std::size_t templates = 0;
-  for (const test::Template& each : test::Templates()) {
-    const auto renderer = ChatRenderer::New(*model, each.source);
-    REQUIRE(renderer.ok());
-    if (!renderer.value()->calls_tools()) continue;
-    ++templates;
-    CheckTemplate(each, *renderer.value());
-  }
-  std::printf("%zu templates\n", templates);
-  EXPECT(templates >= 40);
-}
+TEST(ToolsAndArgumentsWithLikeNamesAreKeptApart) { test::ForEachThatCallsTools(CheckTemplate); }
 
 // The second analysis would double the time.
 TEST(OtherToolsAreAnalyzedOnce) {
