@@ -47,6 +47,8 @@ export interface Trial<Event extends AnswerEvent> {
   readonly attempts: Attempt[];
   /** Called before a request to a provider; throws if it is not allowed. */
   admit(provider: string): Promise<void>;
+  /** A cloud provider is asked. */
+  onAsked(provider: string): void;
   /** A backend has started on the request. null: it failed to answer; not called if the request was aborted. */
   onTaken(start: StartEvent | null): void;
 }
@@ -144,6 +146,7 @@ export class Attempts {
     const { span } = context;
     const engine = span && provider === LOCAL ? new EngineTrace(span, trial.kind === 'generation') : null;
     const begin = (): Promise<Begun<Event>> => {
+      if (provider !== LOCAL) trial.onAsked(provider);
       const events = trial.ask(backend, model, { ...context, signal });
       return firstWord(backend, events, signal, engine, trial.onTaken);
     };

@@ -42,7 +42,7 @@ export interface Outcome {
   readonly firstTextMs: number | null;
   /** null: the answer was not completed. */
   readonly finish: FinishEvent | null;
-  /** Usage of an answer that was cut off after a backend had started, or whose provider reported none. */
+  /** Usage of an answer that was cut off after a backend had started or a provider was asked, or was not reported. */
   readonly estimated?: { readonly input_tokens: number; readonly output_tokens: number };
   readonly attempts: readonly { readonly provider: string; readonly code: 'ok' | ErrorCode }[];
 }
@@ -64,6 +64,7 @@ export type Observer = (outcome: Outcome, id: string) => Promise<void>;
 /** A request in the counts of the router. */
 interface Stage {
   readonly running: RunningRequest;
+  asked(provider: string): void;
   taken(start: StartEvent | null): void;
   leave(): void;
   refuse(error: unknown): never;
@@ -194,6 +195,7 @@ export class Router {
         deadline: deadline.at,
         attempts,
         admit: async (provider) => this.#options.admit?.(provider),
+        onAsked: stage.asked,
         onTaken: stage.taken,
       });
       trace.begun(begun.start);
@@ -272,6 +274,9 @@ export class Router {
     };
     return {
       running,
+      asked: (provider) => {
+        running.asked(provider);
+      },
       taken,
       leave,
       refuse: (error) => {
@@ -285,18 +290,19 @@ export class Router {
 /** Who answered, or had started to. */
 function answererOf(
   begun: Begun<AnswerEvent> | null,
-  { start }: RunningRequest,
+  { start, provider }: RunningRequest,
   plan: Plan,
 ): Pick<Outcome, 'provider' | 'model'> {
   return {
-    provider: begun?.backend.name ?? start?.provider ?? plan.candidates[0]?.provider ?? 'none',
+    provider: begun?.backend.name ?? start?.provider ?? provider ?? plan.candidates[0]?.provider ?? 'none',
     model: start?.model ?? null,
   };
 }
 
-function estimateOf(request: object, { start, outputTokens }: RunningRequest): Pick<Outcome, 'estimated'> {
-  if (start === null) return {};
-  return { estimated: { input_tokens: start.input_tokens ?? inputTokens(request), output_tokens: outputTokens } };
+/** A provider may charge for a prompt from when it has got it, a local model computes nothing before it starts. */
+function estimateOf(request: object, { start, provider, outputTokens }: RunningRequest): Pick<Outcome, 'estimated'> {
+  if (start === null && provider === null) return {};
+  return { estimated: { input_tokens: start?.input_tokens ?? inputTokens(request), output_tokens: outputTokens } };
 }
 
 /** The record with the default model that a provider uses for this kind of request. */

@@ -89,6 +89,7 @@ export class RunningRequest {
   readonly #events: Events;
   readonly #started = new Date().toISOString();
   readonly #cancelled = new AbortController();
+  #provider: string | null = null;
   #start: StartEvent | null = null;
   #pieces = 0;
   #bytes = 0;
@@ -103,6 +104,11 @@ export class RunningRequest {
 
   get id(): string {
     return this.#context.traceId;
+  }
+
+  /** The cloud provider that was asked last, and has not failed. null: none. */
+  get provider(): string | null {
+    return this.#provider;
   }
 
   /** null: no backend has started on the request. */
@@ -129,9 +135,14 @@ export class RunningRequest {
     this.#cancelled.abort(new SvcError('CANCELLED', 'an administrator cancelled the request'));
   }
 
+  asked(provider: string): void {
+    this.#provider = provider;
+  }
+
   /** A backend has started on the request. null: it failed to answer. */
   taken(start: StartEvent | null): void {
     this.#start = start;
+    if (start === null) this.#provider = null;
   }
 
   /** A piece of the answer is sent. REQUIRES: `taken`. */

@@ -174,6 +174,36 @@ test('usage that no backend reports is estimated, from when a backend has starte
   );
 });
 
+test('the prompt of a provider that has not begun to answer counts as well, and of this machine does not', async () => {
+  let waiting = makeGate();
+  const silent: Script = async function* (_, { signal }) {
+    waiting.open();
+    yield await aborted(signal).then((reason) => Promise.reject(reason as Error));
+  };
+  const { router } = make(silent, new ScriptedBackend(silent, { ...LOCAL, name: 'a', kind: 'openai' }));
+  const outcomes: Outcome[] = [];
+  router.observe((outcome) => {
+    outcomes.push(outcome);
+    return Promise.resolve();
+  });
+  const messages = [{ role: 'user' as const, content: 'x'.repeat(396) }];
+  for (const route of ['provider:a', 'local'] as const) {
+    waiting = makeGate();
+    const client = new AbortController();
+    const answer = failure(router.route({ ...REQUEST, messages, route }, context(client.signal)));
+    await waiting.opened;
+    client.abort(new SvcError('CANCELLED', 'the client went away'));
+    await answer;
+  }
+  assert.equal(
+    outcomes.map(({ provider, estimated }) => [provider, estimated]),
+    [
+      ['a', { input_tokens: 100, output_tokens: 0 }],
+      ['local', undefined],
+    ],
+  );
+});
+
 test('a deadline counts from arrival and ends in TIMEOUT', async () => {
   let reason: unknown;
   const { router } = make(async function* (_, { signal }) {
