@@ -73,6 +73,19 @@ std::string MistralId(const std::string& id) {
   return text;
 }
 
+// True if the template writes all of the chat.
+bool IsWhole(const std::vector<ChatMessage>& messages, const TemplateTraits& traits) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const ChatMessage& message = messages[i];
+    const std::size_t calls = message.tool_calls.size();
+    if ((calls > 0 || message.role == "tool") && !traits.writes_calls) return false;
+    if (calls > 1 && !traits.writes_several_calls) return false;
+    if (IsSystem(message) && i > 0 && !traits.writes_late_systems) return false;
+  }
+  const std::size_t first = !messages.empty() && IsSystem(messages.front()) ? 1 : 0;
+  return first >= messages.size() || messages[first].tool_calls.empty();
+}
+
 bool IsOneTurn(const ChatMessage& first, const ChatMessage& second) {
   if (IsSystem(first) && IsSystem(second)) return true;
   return first.role == second.role && first.role != "tool" && first.tool_calls.empty() &&
@@ -91,16 +104,15 @@ std::string TextOf(const ToolCall& call) {
          "}\n</tool_call>";
 }
 
-// The message without calls and results, for a template that knows none.
-ChatMessage WithoutCalls(ChatMessage message) {
-  for (const ToolCall& call : message.tool_calls) Append(TextOf(call), &message.content);
-  message.tool_calls.clear();
-  if (message.role != "tool") return message;
-  message.role = "user";
-  message.content = "<tool_response>\n" + message.content + "\n</tool_response>";
-  message.tool_call_id.clear();
-  message.tool_name.clear();
-  return message;
+// Writes the calls or the result of a message as text, for a template that writes none.
+void BecomeText(ChatMessage* message) {
+  for (const ToolCall& call : message->tool_calls) Append(TextOf(call), &message->content);
+  message->tool_calls.clear();
+  if (message->role != "tool") return;
+  message->role = "user";
+  message->content = "<tool_response>\n" + message->content + "\n</tool_response>";
+  message->tool_call_id.clear();
+  message->tool_name.clear();
 }
 
 // The type that a schema says, if it is one; a string otherwise, which a model writes as it is.
@@ -163,50 +175,39 @@ std::string ReasonOf(std::string_view error, std::string_view source) {
 
 std::optional<std::vector<ChatMessage>> WholeForm(const std::vector<ChatMessage>& messages,
                                                   const TemplateTraits& traits) {
+  if (IsWhole(messages, traits)) return std::nullopt;
   std::vector<ChatMessage> whole;
-  bool differs = false;
-  bool is_reminder = false;  // the last of `whole` was a system message
+  bool is_made = false;  // the last of `whole` has become a text of the user
   for (std::size_t i = 0; i < messages.size();) {
     ChatMessage message = messages[i];
     if (!message.tool_calls.empty() && IsBeginning(whole)) {
       whole.push_back({.role = "user", .content = ""});
-      differs = true;
     }
-    if (traits.calls_tools && !traits.calls_several && message.tool_calls.size() > 1) {
+    const bool splits = traits.writes_calls && !traits.writes_several_calls;
+    if (splits && message.tool_calls.size() > 1) {
       i = AddCallsInTurn(messages, i, &whole);
-      differs = true;
       continue;
     }
-    const bool is_late = IsSystem(message) && !whole.empty() && !traits.has_late_systems;
+    const bool was_made = is_made;
+    const bool is_late = IsSystem(message) && !whole.empty() && !traits.writes_late_systems;
+    is_made = is_late || (message.role == "tool" && !traits.writes_calls);
     if (is_late && !IsSystem(whole.back())) BecomeUser(&message);
-    if ((is_late || is_reminder) && IsOneTurn(whole.back(), message)) {
+    if (!traits.writes_calls) BecomeText(&message);
+    if ((is_made || was_made) && !whole.empty() && IsOneTurn(whole.back(), message)) {
       Append(message.content, &whole.back().content);
     } else {
       whole.push_back(std::move(message));
     }
-    is_reminder = is_late && whole.back().role == "user";
-    differs = differs || is_late;
     ++i;
   }
-  if (!differs) return std::nullopt;
   return whole;
 }
 
-std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage>& messages,
-                                                   bool calls_tools) {
+std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage>& messages) {
   std::vector<ChatMessage> strict;
   bool differs = false;
   for (const ChatMessage& message : messages) {
-    ChatMessage made = {.role = message.role,
-                        .content = message.content,
-                        .reasoning = message.reasoning,
-                        .tool_calls = message.tool_calls,
-                        .tool_call_id = message.tool_call_id,
-                        .tool_name = message.tool_name};
-    if (!calls_tools && (made.role == "tool" || !made.tool_calls.empty())) {
-      made = WithoutCalls(std::move(made));
-      differs = true;
-    }
+    ChatMessage made = message;
     const bool is_beginning = IsBeginning(strict);
     if (IsSystem(message) && !is_beginning) {
       BecomeUser(&made);

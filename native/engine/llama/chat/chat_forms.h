@@ -24,28 +24,26 @@
 
 namespace svc {
 
-// What a template does with a chat, as a load finds out.
+// What a template writes into a prompt, as a load finds out.
 struct TemplateTraits {
-  bool calls_tools = false;
-  bool calls_several = false;     // renders several calls of one answer
-  bool has_late_systems = false;  // renders a system message after the beginning, in its place
+  bool writes_calls = false;          // calls and their results
+  bool writes_several_calls = false;  // several calls of one answer
+  bool writes_late_systems = false;   // a system message after the beginning, in its place
 };
 
-// Returns the chat without what the template would lose: each of several calls in a message of its
-// own, with its result, if the template renders one; system messages after the beginning as texts
-// of the user, marked as src/protocol/anthropic/messages.ts marks them, if it renders none there;
-// and an empty message of the user before a call that would begin the chat (Llama 3 takes the first
-// message for the user's). Absent if nothing changes.
+// Returns the chat without what the template would lose. Calls become text of the assistant, and
+// results text of the user, if it writes none; each of several calls gets a message of its own,
+// followed by its result, if it writes one. System messages after the beginning become texts of the
+// user, marked as src/protocol/anthropic/messages.ts marks them, if it writes none there. An empty
+// message of the user comes before a call that would begin the chat: Llama 3 takes the first
+// message for the user's. Absent if nothing changes.
 std::optional<std::vector<ChatMessage>> WholeForm(const std::vector<ChatMessage>& messages,
                                                   const TemplateTraits& traits);
 
 // Returns the chat with neighbours of one role joined by a blank line, an empty message of the user
 // before an assistant's that would begin the chat, and system messages after the beginning as in
-// WholeForm. Tool results and messages with tool calls stay as they are if the template
-// `calls_tools`; otherwise calls become text of the assistant, and results text of the user. Absent
-// if nothing changes; a strict form has no stricter one.
-std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage>& messages,
-                                                   bool calls_tools);
+// WholeForm. Tool results and messages with tool calls stay as they are. Absent if nothing changes.
+std::optional<std::vector<ChatMessage>> StrictForm(const std::vector<ChatMessage>& messages);
 
 // Returns the chat as Mistral's templates demand it: the assistant speaks between a call or its
 // result and the user, and ids of calls have nine letters and digits. Absent if nothing changes.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -89,6 +90,14 @@ std::optional<std::uint32_t> BudgetOfEffort(ReasoningEffort effort) {
 // Texts of the chat with which a template's tool calls are tried.
 constexpr std::array<std::string_view, 4> kTried = {"moon_phase_on", "a day to look at", "q7",
                                                     "waxing gibbous"};
+
+bool HasInOrder(std::string_view prompt, std::initializer_list<std::string_view> texts) {
+  std::size_t at = 0;
+  return std::ranges::all_of(texts, [&](std::string_view text) {
+    at = prompt.find(text, at);
+    return at != std::string_view::npos;
+  });
+}
 
 TextKind KindOf(const ChatMessage& message) {
   return message.role == "assistant" ? TextKind::kAnswer : TextKind::kText;
@@ -187,7 +196,6 @@ void ChatRenderer::LearnFormats() {
   answering_ = learn(ReasoningEffort::kNone);
   can_answer_at_once_ = thinks() && thinking_->generation_prompt != answering_->generation_prompt;
   LearnTools();
-  traits_.has_late_systems = HasLateSystems();
 }
 
 // A tool, its call and its result must reach the prompt, a call must have a grammar, and a call as
@@ -209,58 +217,51 @@ void ChatRenderer::LearnTools() {
       // Some templates want users and assistants in turn.
       {.role = "assistant", .content = "Waxing."},
       {.role = "user", .content = "And now?"}};
+  LearnTraits(chat, options);
   const auto apply = [this](const common_chat_templates_inputs& inputs) {
     return ApplyTemplates(analyzed_.get(), inputs);
   };
+  const std::string prompt = Tried(chat, options);
+  const bool is_rendered = std::ranges::all_of(
+      kTried, [&](std::string_view part) { return prompt.find(part) != std::string::npos; });
+  if (!is_rendered) return;
   try {
     common_chat_templates_inputs inputs = InputsOf(chat, options);
-    const std::string prompt = apply(inputs).prompt;
     inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
-    const bool is_rendered = std::all_of(kTried.begin(), kTried.end(), [&](std::string_view part) {
-      return prompt.find(part) != std::string::npos;
-    });
-    if (!is_rendered || apply(inputs).grammar.empty()) return;
+    if (apply(inputs).grammar.empty()) return;
     const common_chat_templates_inputs question = InputsOf({chat.front()}, options);
     const auto format = MakeAnswerFormat(apply(question), options);
-    traits_.calls_tools = format.ok() && OwnCalls(analyzed_.get(), question, format.value(),
-                                                  {{call.name, call.arguments, call.id}})
-                                             .has_value();
+    calls_tools_ = format.ok() && OwnCalls(analyzed_.get(), question, format.value(),
+                                           {{call.name, call.arguments, call.id}})
+                                      .has_value();
   } catch (const std::exception&) {
     // The template refuses such a chat.
   }
-  traits_.calls_several = traits_.calls_tools && HoldsSecondCall(chat, options);
 }
 
-bool ChatRenderer::HasLateSystems() const {
-  const std::vector<ChatMessage> chat = {
-      {"system", "q1"}, {"user", "q2"}, {"assistant", "q3"}, {"system", "q4"}, {"user", "q5"}};
-  try {
-    const std::string prompt = ApplyTemplates(templates_.get(), InputsOf(chat, {})).prompt;
-    std::size_t at = 0;
-    return std::ranges::all_of(chat, [&](const ChatMessage& message) {
-      at = prompt.find(message.content, at);
-      return at != std::string::npos;
-    });
-  } catch (const std::exception&) {
-    return false;
-  }
-}
-
-// True if the template renders the second of two calls. `chat` has one call with its result.
-bool ChatRenderer::HoldsSecondCall(std::vector<ChatMessage> chat,
-                                   const ChatOptions& options) const {
-  const auto answer = chat.begin() + 1;
+// `called`: a chat with a call and its result.
+void ChatRenderer::LearnTraits(std::vector<ChatMessage> called, const ChatOptions& options) {
+  const std::string systems = Tried(
+      {{"system", "q1"}, {"user", "q2"}, {"assistant", "q3"}, {"system", "q4"}, {"user", "q5"}},
+      {});
+  traits_.writes_late_systems = HasInOrder(systems, {"q1", "q2", "q3", "q4", "q5"});
+  traits_.writes_calls = HasInOrder(Tried(called, options), {"q7", "waxing gibbous"});
+  const auto answer = called.begin() + 1;
   answer->tool_calls.push_back(answer->tool_calls.front());
   answer->tool_calls.back().id = "jklmnopqr";
   answer->tool_calls.back().arguments = R"({"day":"q8"})";
-  chat.insert(chat.begin() + 3,
-              {.role = "tool", .content = "waning crescent", .tool_call_id = "jklmnopqr"});
+  called.insert(called.begin() + 3,
+                {.role = "tool", .content = "waning crescent", .tool_call_id = "jklmnopqr"});
+  traits_.writes_several_calls =
+      traits_.writes_calls && HasInOrder(Tried(called, options), {"q8", "waning crescent"});
+}
+
+std::string ChatRenderer::Tried(const std::vector<ChatMessage>& messages,
+                                const ChatOptions& options) const {
   try {
-    const std::string prompt = ApplyTemplates(templates_.get(), InputsOf(chat, options)).prompt;
-    return prompt.find("q8") != std::string::npos &&
-           prompt.find("waning crescent") != std::string::npos;
+    return ApplyTemplates(templates_.get(), InputsOf(messages, options)).prompt;
   } catch (const std::exception&) {
-    return false;
+    return {};
   }
 }
 
@@ -287,7 +288,7 @@ Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
         "continued with this tool_choice",
         "tool_choice");
   }
-  if (!traits_.calls_tools && !options.tools.empty() && options.tool_choice != ToolChoice::kNone) {
+  if (!calls_tools_ && !options.tools.empty() && options.tool_choice != ToolChoice::kNone) {
     return Refuse("this model's chat template has no form for tool calls", "tools");
   }
   if (!thinks() && options.reasoning_effort > ReasoningEffort::kNone) {
@@ -317,7 +318,7 @@ std::optional<std::uint32_t> ChatRenderer::ThinkingBudget(const ChatOptions& opt
 // calls in the next turn.
 ChatOptions ChatRenderer::OptionsOfAnswer(const ChatOptions& options) const {
   ChatOptions of_answer = options;
-  of_answer.parallel_tool_calls = options.parallel_tool_calls && traits_.calls_several;
+  of_answer.parallel_tool_calls = options.parallel_tool_calls && traits_.writes_several_calls;
   of_answer.tool_name.clear();
   if (!options.tool_name.empty()) {
     std::erase_if(of_answer.tools,
@@ -379,10 +380,7 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat&
                     "messages");
     }
     // All forms count towards the thread's one WorkLimit.
-    const auto strict = [this](const std::vector<ChatMessage>& messages) {
-      return StrictForm(messages, traits_.calls_tools);
-    };
-    if (auto rendered = ApplyIn(strict, chat, shown)) return std::move(*rendered);
+    if (auto rendered = ApplyIn(StrictForm, chat, shown)) return std::move(*rendered);
     if (auto rendered = ApplyIn(MistralForm, chat, shown)) return std::move(*rendered);
     if (const auto simple = SimpleForm(chat.options.tools)) {
       const ChatOptions options = WithTools(chat.options, *simple);

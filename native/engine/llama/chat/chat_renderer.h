@@ -51,7 +51,7 @@ class ChatRenderer {
   bool has_template() const;
   // True if the template renders tool calls that svc can read back (own_calls.h). Tested at load,
   // with a call and its result.
-  bool calls_tools() const { return traits_.calls_tools; }
+  bool calls_tools() const { return calls_tools_; }
   // True if the template has a form for reasoning.
   bool thinks() const { return thinks_; }
   // True if the template can leave the reasoning out.
@@ -91,8 +91,9 @@ class ChatRenderer {
   explicit ChatRenderer(const LlamaModel& model);
   void LearnFormats();
   void LearnTools();
-  bool HasLateSystems() const;
-  bool HoldsSecondCall(std::vector<ChatMessage> chat, const ChatOptions& options) const;
+  void LearnTraits(std::vector<ChatMessage> called, const ChatOptions& options);
+  // The prompt of a chat; empty: the template refuses it.
+  std::string Tried(const std::vector<ChatMessage>& messages, const ChatOptions& options) const;
   Status Check(const std::vector<ChatMessage>& messages, const ChatOptions& options) const;
   // A guard for the chat's texts; empty: they need none. Error: kInvalidRequest (there is none).
   Result<std::string> GuardFor(const std::vector<ChatMessage>& messages,
@@ -120,6 +121,7 @@ class ChatRenderer {
   std::shared_ptr<const AnswerFormat> answering_;
   bool is_specialized_ = false;  // llama.cpp has code of its own for the template
   bool thinks_ = false;
+  bool calls_tools_ = false;
   TemplateTraits traits_;
   bool can_answer_at_once_ = false;
   bool knows_efforts_ = false;  // the template reads the reasoning effort

@@ -140,6 +140,18 @@ TEST(ChatsOfAgentsAreRenderedWithAllTheirTexts) {
   });
 }
 
+// Also with a model that calls no tools, and in a turn that offers none.
+TEST(WithoutToolsAllOfTheChatIsRenderedToo) {
+  ChatOptions options;
+  options.reasoning_effort = ReasoningEffort::kNone;
+  const auto model = test::LoadTinyModel(test::TinyModels()[0]);
+  for (const test::Template& each : test::Templates()) {
+    const auto renderer = ChatRenderer::New(*model, each.source);
+    REQUIRE(renderer.ok());
+    for (const Shape& shape : kShapes) CheckShape(each, *renderer.value(), shape, options);
+  }
+}
+
 }  // namespace
 }  // namespace svc
 

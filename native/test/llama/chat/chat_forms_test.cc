@@ -22,8 +22,8 @@ std::string Shown(const Chat& chat) {
   return shown;
 }
 
-std::string ShownStrict(const Chat& chat, bool calls_tools = true) {
-  const auto strict = StrictForm(chat, calls_tools);
+std::string ShownStrict(const Chat& chat) {
+  const auto strict = StrictForm(chat);
   return strict ? Shown(*strict) : "the same";
 }
 
@@ -48,9 +48,10 @@ TEST(SeveralCallsBecomeOneEach) {
                      {.role = "tool", .content = "d", .tool_call_id = "2"},
                      {.role = "tool", .content = "e", .tool_call_id = "1"},
                      {"user", "i"}};
-  TemplateTraits traits = {.calls_tools = true, .calls_several = true, .has_late_systems = true};
+  TemplateTraits traits = {
+      .writes_calls = true, .writes_several_calls = true, .writes_late_systems = true};
   EXPECT(!WholeForm(chat, traits));
-  traits.calls_several = false;
+  traits.writes_several_calls = false;
   const auto whole = WholeForm(chat, traits);
   REQUIRE(whole.has_value());
   EXPECT_EQ(Shown(*whole),
@@ -61,7 +62,7 @@ TEST(SeveralCallsBecomeOneEach) {
 }
 
 TEST(WhatATemplateWouldLoseIsInTheWholeForm) {
-  const TemplateTraits traits = {.calls_tools = true, .calls_several = true};
+  const TemplateTraits traits = {.writes_calls = true, .writes_several_calls = true};
   const auto shown = [&](const Chat& chat) {
     const auto whole = WholeForm(chat, traits);
     if (whole && WholeForm(*whole, traits)) test::Fail(__FILE__, __LINE__, Shown(*whole));
@@ -105,8 +106,7 @@ TEST(NeighboursOfOneRoleAreJoined) {
             "system: a\n\nb\nuser: c\n\nd\nassistant: e\n\nf\n");
   const auto strict = StrictForm({{"user", "a"},
                                   {.role = "assistant", .content = "b", .reasoning = "c"},
-                                  {.role = "assistant", .content = "d", .reasoning = "e"}},
-                                 /*calls_tools=*/true);
+                                  {.role = "assistant", .content = "d", .reasoning = "e"}});
   REQUIRE(strict.has_value());
   EXPECT_EQ(strict->back().reasoning, "c\n\ne");
 }
@@ -124,8 +124,7 @@ TEST(CallsAndResultsStayAsTheyAre) {
   const ChatMessage result = {
       .role = "tool", .content = "x", .tool_call_id = "1", .tool_name = "f"};
   EXPECT_EQ(ShownStrict({{"user", "a"}, call, call, result, result, {"user", "b"}}), "the same");
-  const auto strict =
-      StrictForm({{"user", "a"}, {"user", "b"}, call, result, result}, /*calls_tools=*/true);
+  const auto strict = StrictForm({{"user", "a"}, {"user", "b"}, call, result, result});
   REQUIRE(strict.has_value() && strict->size() == 4);
   EXPECT_EQ((*strict)[1].tool_calls.size(), 1U);
   EXPECT_EQ((*strict)[2].tool_call_id + (*strict)[2].tool_name, "1f");
@@ -145,8 +144,8 @@ TEST(CallsAndResultsAreTextForATemplateWithoutThem) {
   const auto result = [](const char* id, const char* text) {
     return ChatMessage{.role = "tool", .content = text, .tool_call_id = id, .tool_name = "f"};
   };
-  EXPECT_EQ(ShownStrict({{"user", "a"}, calls, result("1", "c"), result("2", "d"), {"user", "e"}},
-                        /*calls_tools=*/false),
+  EXPECT_EQ(Shown(*WholeForm(
+                {{"user", "a"}, calls, result("1", "c"), result("2", "d"), {"user", "e"}}, {})),
             "user: a\n"
             "assistant: b\n\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\":1}}\n</tool_call>"
             "\n\n<tool_call>\n{\"name\": \"\\\"\", \"arguments\": {}}\n</tool_call>\n"
@@ -173,7 +172,7 @@ TEST(ASchemaIsTextForATemplateThatNeedsTypes) {
 // The next form that the renderer tries after a refusal.
 std::optional<Chat> NextForm(const Chat& chat, const TemplateTraits& traits) {
   if (auto whole = WholeForm(chat, traits)) return whole;
-  if (auto strict = StrictForm(chat, traits.calls_tools)) return strict;
+  if (auto strict = StrictForm(chat)) return strict;
   return MistralForm(chat);
 }
 
@@ -190,9 +189,9 @@ TEST(FormsComeToAnEnd) {
         chat.back().tool_calls.push_back({.id = std::to_string(calls), .name = "f"});
       }
     }
-    const TemplateTraits traits = {.calls_tools = random() % 2 == 0,
-                                   .calls_several = random() % 2 == 0,
-                                   .has_late_systems = random() % 2 == 0};
+    const TemplateTraits traits = {.writes_calls = random() % 2 == 0,
+                                   .writes_several_calls = random() % 2 == 0,
+                                   .writes_late_systems = random() % 2 == 0};
     std::optional<Chat> form = chat;
     for (int i = 0; i <= kForms && form; ++i) form = NextForm(*form, traits);
     if (form) test::Fail(__FILE__, __LINE__, Shown(chat));
