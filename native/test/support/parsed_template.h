@@ -15,8 +15,8 @@ namespace svc::test {
 inline common_chat_templates_ptr Parse(const std::string& text) {
   static const std::unique_ptr<LlamaModel> model = LoadTinyModel(TinyModels()[0]);
   if (model == nullptr) return nullptr;
-  Result<common_chat_templates_ptr> templates = InitTemplates(model->get(), text);
-  if (templates.ok()) return std::move(templates.value());
+  Result<Templates> templates = InitTemplates(model->get(), text);
+  if (templates.ok()) return std::move(templates.value().of_prompts);
   Fail(__FILE__, __LINE__, text + ": " + templates.status().message());
   return nullptr;
 }

@@ -149,10 +149,10 @@ ChatRenderer::~ChatRenderer() = default;
 Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model,
                                                         const std::string& chat_template) {
   std::unique_ptr<ChatRenderer> renderer(new ChatRenderer(model));
-  Result<common_chat_templates_ptr> templates = InitTemplates(model.get(), chat_template);
+  Result<Templates> templates = InitTemplates(model.get(), chat_template);
   if (!templates.ok()) return templates.status();
-  renderer->templates_ = std::move(templates.value());
-  renderer->analyzed_ = WithoutEndToken(*renderer->templates_);
+  renderer->templates_ = std::move(templates.value().of_prompts);
+  renderer->analyzed_ = std::move(templates.value().of_answers);
   renderer->special_text_.emplace(model, SourceOf(renderer->templates_.get()));
   renderer->is_specialized_ = IsSpecialized(renderer->templates_.get());
   renderer->formats_ = std::make_unique<AnswerFormats>(renderer->analyzed_.get());

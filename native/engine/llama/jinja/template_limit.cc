@@ -45,6 +45,19 @@ bool Try(const char* source) {
   return keeper.IsShallow(kMaxAnalysisDepth);
 }
 
+common_chat_templates_ptr WithoutEndToken(const common_chat_templates& templates) {
+  const auto copy_of = [](const std::unique_ptr<common_chat_template>& each) {
+    if (each == nullptr) return std::unique_ptr<common_chat_template>();
+    return std::make_unique<common_chat_template>(each->source(), each->bos_token(), "");
+  };
+  return common_chat_templates_ptr(
+      new common_chat_templates{.add_bos = templates.add_bos,
+                                .add_eos = false,
+                                .has_explicit_template = templates.has_explicit_template,
+                                .template_default = copy_of(templates.template_default),
+                                .template_tool_use = copy_of(templates.template_tool_use)});
+}
+
 void LimitPrograms(common_chat_templates* templates) {
   for (const auto* each : {&templates->template_default, &templates->template_tool_use}) {
     if (*each != nullptr) LimitProgram(&(*each)->prog);
@@ -53,8 +66,7 @@ void LimitPrograms(common_chat_templates* templates) {
 
 }  // namespace
 
-Result<common_chat_templates_ptr> InitTemplates(const llama_model* model,
-                                                const std::string& chat_template) {
+Result<Templates> InitTemplates(const llama_model* model, const std::string& chat_template) {
   LimitBuiltins();
   const WorkLimit limit(kAnalysisCpuSeconds);
   const FixedTime time;
@@ -77,28 +89,15 @@ Result<common_chat_templates_ptr> InitTemplates(const llama_model* model,
                   "too deep");
   }
   try {
-    common_chat_templates_ptr templates = common_chat_templates_init(model, chat_template);
-    LimitPrograms(templates.get());
+    Templates templates = {.of_prompts = common_chat_templates_init(model, chat_template)};
+    templates.of_answers = WithoutEndToken(*templates.of_prompts);
+    LimitPrograms(templates.of_prompts.get());
+    LimitPrograms(templates.of_answers.get());
     return templates;
   } catch (const std::exception& error) {
     return Status(StatusCode::kModelInvalid,
                   std::string("the model's chat template cannot be parsed: ") + error.what());
   }
-}
-
-common_chat_templates_ptr WithoutEndToken(const common_chat_templates& templates) {
-  const auto copy_of = [](const std::unique_ptr<common_chat_template>& each) {
-    if (each == nullptr) return std::unique_ptr<common_chat_template>();
-    return std::make_unique<common_chat_template>(each->source(), each->bos_token(), "");
-  };
-  common_chat_templates_ptr copy(
-      new common_chat_templates{.add_bos = templates.add_bos,
-                                .add_eos = false,
-                                .has_explicit_template = templates.has_explicit_template,
-                                .template_default = copy_of(templates.template_default),
-                                .template_tool_use = copy_of(templates.template_tool_use)});
-  LimitPrograms(copy.get());
-  return copy;
 }
 
 common_chat_params ApplyTemplates(const common_chat_templates* templates,

@@ -153,7 +153,7 @@ TEST(ATemplateThatNeverEndsIsNotLoaded) {
            "{% set s = 'x' %}" + Repeat("{% set s = s ~ s %}", 60),
        }) {
     const double before = ThreadCpuSeconds();
-    const Result<common_chat_templates_ptr> templates = InitTemplates(model->get(), text);
+    const Result<Templates> templates = InitTemplates(model->get(), text);
     // The clock is read between a template's steps; a sanitizer makes one of them take seconds.
     EXPECT(test::kSanitized || ThreadCpuSeconds() - before < 2 * kAnalysisCpuSeconds);
     REQUIRE(!templates.ok());
