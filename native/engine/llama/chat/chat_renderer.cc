@@ -217,11 +217,12 @@ void ChatRenderer::LearnTools() {
       // Some templates want users and assistants in turn.
       {.role = "assistant", .content = "Waxing."},
       {.role = "user", .content = "And now?"}};
+  const std::string prompt = Tried(chat, options);
+  traits_.writes_calls = HasInOrder(prompt, {"q7", "waxing gibbous"});
   LearnTraits(chat, options);
   const auto apply = [this](const common_chat_templates_inputs& inputs) {
     return ApplyTemplates(analyzed_.get(), inputs);
   };
-  const std::string prompt = Tried(chat, options);
   const bool is_rendered = std::ranges::all_of(
       kTried, [&](std::string_view part) { return prompt.find(part) != std::string::npos; });
   if (!is_rendered) return;
@@ -239,13 +240,12 @@ void ChatRenderer::LearnTools() {
   }
 }
 
-// `called`: a chat with a call and its result.
+// The other traits. `called`: a chat with a call and its result.
 void ChatRenderer::LearnTraits(std::vector<ChatMessage> called, const ChatOptions& options) {
   const std::string systems = Tried(
       {{"system", "q1"}, {"user", "q2"}, {"assistant", "q3"}, {"system", "q4"}, {"user", "q5"}},
       {});
   traits_.writes_late_systems = HasInOrder(systems, {"q1", "q2", "q3", "q4", "q5"});
-  traits_.writes_calls = HasInOrder(Tried(called, options), {"q7", "waxing gibbous"});
   const auto answer = called.begin() + 1;
   answer->tool_calls.push_back(answer->tool_calls.front());
   answer->tool_calls.back().id = "jklmnopqr";
@@ -356,10 +356,10 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat&
   };
   if (auto rendered = ApplyIn(whole, chat, shown)) return std::move(*rendered);
   try {
-    if (!NeedsAnalysis(chat.messages, chat.options)) {
-      return Rendered{PromptOf(shown).prompt, Thinks(chat.options) ? thinking_ : answering_};
-    }
     common_chat_params prompt = PromptOf(shown);
+    if (!NeedsAnalysis(chat.messages, chat.options)) {
+      return Rendered{std::move(prompt.prompt), Thinks(chat.options) ? thinking_ : answering_};
+    }
     const ChatOptions options = OptionsOfAnswer(chat.options);
     auto kept = formats_->Kept(options, prompt.generation_prompt);
     if (kept != nullptr) return Rendered{std::move(prompt.prompt), std::move(kept)};

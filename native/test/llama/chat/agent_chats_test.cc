@@ -135,9 +135,11 @@ TEST(ChatsOfAgentsAreRenderedWithAllTheirTexts) {
   options.tools = {{.name = "read_file",
                     .description = "Reads",
                     .parameters = R"({"type":"object","properties":{"path":{"type":"string"}}})"}};
-  test::ForEachThatCallsTools([&](const test::Template& each, const ChatRenderer& renderer) {
-    for (const Shape& shape : kShapes) CheckShape(each, renderer, shape, options);
-  });
+  test::ForEachThatCallsTools(
+      [&](const test::Template& each, const ChatRenderer& renderer) {
+        for (const Shape& shape : kShapes) CheckShape(each, renderer, shape, options);
+      },
+      test::kFewWithSanitizers);
 }
 
 // Also with a model that calls no tools, and in a turn that offers none.

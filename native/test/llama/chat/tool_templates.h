@@ -11,16 +11,19 @@
 
 namespace svc::test {
 
-// Calls `check(const Template&, const ChatRenderer&)` with each of them, or with the first six in
-// builds with sanitizers, where rendering is slow.
+constexpr std::size_t kLeastToolTemplates = 55;
+// For tests that would take minutes with sanitizers.
+constexpr std::size_t kFewWithSanitizers = kSanitized ? 6 : kLeastToolTemplates;
+
+// Calls `check(const Template&, const ChatRenderer&)` with each of them, or with the first `least`
+// if that is less than there are.
 template <typename Check>
-void ForEachThatCallsTools(Check check) {
-  constexpr std::size_t kLeast = kSanitized ? 6 : 55;
+void ForEachThatCallsTools(Check check, std::size_t least = kLeastToolTemplates) {
   const auto model = LoadTinyModel(TinyModels()[0]);
   REQUIRE(model != nullptr);
   std::size_t checked = 0;
   for (const Template& each : Templates()) {
-    if (kSanitized && checked >= kLeast) break;
+    if (least < kLeastToolTemplates && checked >= least) break;
     const auto renderer = ChatRenderer::New(*model, each.source);
     REQUIRE(renderer.ok());
     if (!renderer.value()->calls_tools()) continue;
@@ -28,7 +31,7 @@ void ForEachThatCallsTools(Check check) {
     check(each, *renderer.value());
   }
   std::printf("     %zu templates\n", checked);
-  EXPECT(checked >= kLeast);
+  EXPECT(checked >= least);
 }
 
 }  // namespace svc::test
