@@ -9,8 +9,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import * as v from 'valibot';
 import { SvcError } from '../protocol/errors.ts';
-import { CONSOLE_KEY, KEY_SCOPES, type KeyLimits, type KeyScope } from '../protocol/keys.ts';
-import { LIMITS } from '../protocol/limits.ts';
+import { CONSOLE_KEY, KEY_LIMIT_FIELDS, KEY_SCOPES, type KeyLimits, type KeyScope } from '../protocol/keys.ts';
 import { changePrivate, readPrivate, type PrivateFile } from './private-file.ts';
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
@@ -19,24 +18,12 @@ const KEY_BYTES = 32;
 const KEY_PREFIX = 'svc_';
 export const MAX_KEYS = 1000;
 
-const ModelsSchema = v.pipe(
-  v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength))),
-  v.minLength(1),
-  v.maxLength(LIMITS.keyModels),
-);
-const TokensSchema = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
-
 const EntrySchema = v.object({
   name: v.pipe(v.string(), v.regex(NAME)),
   scope: v.picklist(KEY_SCOPES),
   sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
   created_at: v.string(),
-  /** As in KeyLimits. */
-  models: v.exactOptional(ModelsSchema),
-  tokens_per_day: v.exactOptional(TokensSchema),
-  tokens_per_month: v.exactOptional(TokensSchema),
-  /** RFC 3339; the key is refused from then on. Absent: never. */
-  expires_at: v.exactOptional(v.pipe(v.string(), v.isoTimestamp())),
+  ...KEY_LIMIT_FIELDS,
 });
 
 const KeyFileSchema = v.object({

@@ -1,4 +1,6 @@
 /** API keys as commands print them. Only `svc key add` returns the key itself, once. */
+import * as v from 'valibot';
+import { LIMITS } from './limits.ts';
 
 /**
  * Permissions of a key; each scope includes those before it. `local`: use this machine's models. `inference`: also
@@ -52,6 +54,22 @@ export interface KeyLimits {
   /** Input and output tokens per calendar month (UTC). Absent: unlimited. */
   readonly tokens_per_month?: number;
 }
+
+const tokens = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
+
+/** Fields that limit a key: as in KeyLimits and KeyWishes. */
+export const KEY_LIMIT_FIELDS = {
+  models: v.exactOptional(
+    v.pipe(
+      v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength))),
+      v.minLength(1),
+      v.maxLength(LIMITS.keyModels),
+    ),
+  ),
+  tokens_per_day: v.exactOptional(tokens),
+  tokens_per_month: v.exactOptional(tokens),
+  expires_at: v.exactOptional(v.pipe(v.string(), v.isoTimestamp())),
+};
 
 /** True if there is a limit on tokens. */
 export function hasQuota({ tokens_per_day, tokens_per_month }: KeyLimits): boolean {

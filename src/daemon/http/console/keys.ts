@@ -1,26 +1,15 @@
 /** API keys, for the console: as `svc key` lists, makes and removes them. */
 import * as v from 'valibot';
-import { KEY_SCOPES, type KeyWishes } from '../../../protocol/keys.ts';
-import { LIMITS } from '../../../protocol/limits.ts';
+import { KEY_LIMIT_FIELDS, KEY_SCOPES, type KeyWishes } from '../../../protocol/keys.ts';
 import { invalid, parse, presentFields } from '../../../protocol/validate.ts';
 import { readJson } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
 
 const NameSchema = v.object({ name: v.pipe(v.string(), v.minLength(1), v.maxLength(64)) });
-const tokens = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
 const KeySchema = v.object({
   ...NameSchema.entries,
   scope: v.exactOptional(v.picklist(KEY_SCOPES)),
-  models: v.exactOptional(
-    v.pipe(
-      v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.modelNameLength))),
-      v.minLength(1),
-      v.maxLength(LIMITS.keyModels),
-    ),
-  ),
-  tokens_per_day: v.exactOptional(tokens),
-  tokens_per_month: v.exactOptional(tokens),
-  expires_at: v.exactOptional(v.pipe(v.string(), v.isoTimestamp())),
+  ...KEY_LIMIT_FIELDS,
 });
 
 export function list({ services, reply }: Exchange): void {
