@@ -10,7 +10,7 @@
 #include "engine/base/work_limit.h"
 #include "engine/cache/model_fingerprint.h"
 #include "engine/cache/prefix_store.h"
-#include "engine/llama/chat/answer_rules.h"
+#include "engine/llama/answer/answer_rules.h"
 #include "engine/llama/chat/chat_renderer.h"
 #include "engine/llama/chat/truncation.h"
 #include "engine/llama/cpu_threads.h"

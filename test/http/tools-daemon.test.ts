@@ -105,19 +105,33 @@ test('a call is forced after a finished conversation', async () => {
   assert.is(choices[0]?.finish_reason, 'tool_calls');
 });
 
-test('a model may answer instead, and one without a form for calls refuses tools', async () => {
+test('a model may answer instead', async () => {
   const free = await client.chat.completions.create({ ...ASK, ...seeded(3), max_completion_tokens: 12 });
   assert.ok((free.choices[0]?.message.content ?? '').length > 0);
-  const refused = await failure(client.chat.completions.create({ ...ASK, model: 'plain' }));
-  assert.is(refused.status, 400);
-  assert.is(refused.param, 'tools');
-  const quiet = await client.chat.completions.create({
-    ...ASK,
-    model: 'plain',
-    tool_choice: 'none',
-    max_completion_tokens: 4,
-  });
+  const quiet = await client.chat.completions.create({ ...ASK, tool_choice: 'none', max_completion_tokens: 4 });
   assert.is(quiet.choices[0]?.finish_reason, 'length');
+});
+
+test('a model whose template knows no tools calls them, and gets the result, as text', async () => {
+  const plain = { ...ASK, model: 'plain' };
+  const forced = { ...plain, tool_choice: 'required', parallel_tool_calls: false } as const;
+  const first = await client.chat.completions.create({ ...forced, ...seeded(1) });
+  const [choice] = first.choices;
+  assert.ok(choice !== undefined);
+  assert.is(choice.finish_reason, 'tool_calls');
+  const [call] = choice.message.tool_calls ?? [];
+  assert.ok(call?.type === 'function' && isValid(call.function.arguments), JSON.stringify(call));
+  const turns = [choice.message, { role: 'tool', tool_call_id: call.id, content: 'Rain.' } as const];
+  const { prompt } = (await (
+    await fetch(`${client.baseURL.replace('/v1', '')}/apply-template`, {
+      method: 'POST',
+      body: JSON.stringify({ ...plain, messages: [...messages, ...turns] }),
+      headers: { 'content-type': 'application/json' },
+    })
+  ).json()) as { prompt: string };
+  assert.match(prompt, /# Tools[^]*"name":"forecast"[^]*Will it rain\?[^]*<tool_call>[^]*<tool_response>\nRain\./);
+  const second = await client.chat.completions.create({ ...plain, messages: [...messages, ...turns], ...seeded(2) });
+  assert.is(second.choices[0]?.finish_reason, 'length');
 });
 
 test('beside an output format a model answers in it or calls a tool, as it wants', async () => {

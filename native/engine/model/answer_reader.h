@@ -1,5 +1,5 @@
 // AnswerReader: splits the text of one answer into content, reasoning and tool calls while it is
-// generated. Implemented by llama/chat/answer_stream.h.
+// generated. Implemented by llama/answer/answer_stream.h.
 #pragma once
 
 #include <string>

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/base/xxhash64.h"
+#include "engine/llama/chat/tools_as_text.h"
 #include "json.h"
 
 namespace svc {
@@ -97,20 +98,13 @@ void Append(const std::string& added, std::string* text) {
   *text += added;
 }
 
-// In the form of Hermes's templates, which many models know.
-std::string TextOf(const ToolCall& call) {
-  const std::string name = common_json(call.name).dump();
-  return "<tool_call>\n{\"name\": " + name + ", \"arguments\": " + call.arguments +
-         "}\n</tool_call>";
-}
-
 // Writes the calls or the result of a message as text, for a template that writes none.
 void BecomeText(ChatMessage* message) {
-  for (const ToolCall& call : message->tool_calls) Append(TextOf(call), &message->content);
+  for (const ToolCall& call : message->tool_calls) Append(CallText(call), &message->content);
   message->tool_calls.clear();
   if (message->role != "tool") return;
   message->role = "user";
-  message->content = "<tool_response>\n" + message->content + "\n</tool_response>";
+  message->content = ResultText(message->content);
   message->tool_call_id.clear();
   message->tool_name.clear();
 }

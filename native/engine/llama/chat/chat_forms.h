@@ -20,16 +20,10 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/llama/chat/template_traits.h"
 #include "engine/types/chat.h"
 
 namespace svc {
-
-// What a template writes into a prompt, as a load finds out.
-struct TemplateTraits {
-  bool writes_calls = false;          // calls and their results
-  bool writes_several_calls = false;  // several calls of one answer
-  bool writes_late_systems = false;   // a system message after the beginning, in its place
-};
 
 // Returns the chat without what the template would lose. Calls become text of the assistant, and
 // results text of the user, if it writes none; each of several calls gets a message of its own,

@@ -11,9 +11,7 @@
 #include "chat.h"
 #include "engine/base/json_depth.h"
 #include "engine/base/work_limit.h"
-#include "engine/llama/chat/content_opening.h"
 #include "engine/llama/chat/media_marks.h"
-#include "engine/llama/chat/own_calls.h"
 #include "engine/llama/chat/template_inputs.h"
 #include "engine/llama/jinja/template_limit.h"
 
@@ -87,18 +85,6 @@ std::optional<std::uint32_t> BudgetOfEffort(ReasoningEffort effort) {
   }
 }
 
-// Texts of the chat with which a template's tool calls are tried.
-constexpr std::array<std::string_view, 4> kTried = {"moon_phase_on", "a day to look at", "q7",
-                                                    "waxing gibbous"};
-
-bool HasInOrder(std::string_view prompt, std::initializer_list<std::string_view> texts) {
-  std::size_t at = 0;
-  return std::ranges::all_of(texts, [&](std::string_view text) {
-    at = prompt.find(text, at);
-    return at != std::string_view::npos;
-  });
-}
-
 TextKind KindOf(const ChatMessage& message) {
   return message.role == "assistant" ? TextKind::kAnswer : TextKind::kText;
 }
@@ -149,125 +135,26 @@ ChatRenderer::~ChatRenderer() = default;
 Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model,
                                                         const std::string& chat_template) {
   std::unique_ptr<ChatRenderer> renderer(new ChatRenderer(model));
-  Result<Templates> templates = InitTemplates(model.get(), chat_template);
-  if (!templates.ok()) return templates.status();
-  renderer->templates_ = std::move(templates.value().of_prompts);
-  renderer->analyzed_ = std::move(templates.value().of_answers);
-  renderer->special_text_.emplace(model, SourceOf(renderer->templates_.get()));
-  renderer->is_specialized_ = IsSpecialized(renderer->templates_.get());
-  renderer->formats_ = std::make_unique<AnswerFormats>(renderer->analyzed_.get());
-  renderer->LearnFormats();
+  Result<Templates> found = InitTemplates(model.get(), chat_template);
+  if (!found.ok()) return found.status();
+  const Templates& templates = renderer->templates_ = std::move(found.value());
+  renderer->special_text_.emplace(model,
+                                  SourceOf(templates.of_prompts.get()) + ToolsAsText::Tags());
+  TemplateTraits& traits = renderer->traits_ = LearnTraits(templates);
+  renderer->formats_ = std::make_unique<AnswerFormats>(templates.of_answers.get(), traits.stop);
+  if (!traits.calls_tools) renderer->tools_as_text_ = ToolsAsText::New(templates, traits);
+  // Calls of earlier answers then have the same form as those of the next.
+  if (renderer->tools_as_text_ != nullptr) traits.writes_calls = false;
   return renderer;
 }
 
 bool ChatRenderer::has_template() const {
-  return common_chat_templates_was_explicit(templates_.get());
-}
-
-// Tries the template with the chats whose answers are to be understood later. A template for a
-// special purpose may refuse them all: then its answers are plain text.
-void ChatRenderer::LearnFormats() {
-  const WorkLimit limit;
-  const std::string source = common_chat_templates_source(templates_.get());
-  // llama.cpp passes the effort to templates under both names.
-  knows_efforts_ = source.find("reasoning_effort") != std::string::npos ||
-                   source.find("reasoning_strength") != std::string::npos;
-  const std::vector<ChatMessage> question = {{"user", "Hello"}};
-  const auto learn = [&](ReasoningEffort effort) -> std::shared_ptr<const AnswerFormat> {
-    ChatOptions options;
-    options.reasoning_effort = effort;
-    auto plain = std::make_shared<AnswerFormat>();
-    try {
-      const common_chat_params found = ApplyTemplates(analyzed_.get(), InputsOf(question, options));
-      Result<std::shared_ptr<const AnswerFormat>> format = MakeAnswerFormat(found, options);
-      // In other formats all of the text is content, so a parser would only cost time.
-      const bool has_tags = format.ok() && !format.value()->thinking_ends.empty();
-      if (has_tags || (format.ok() && !OpeningOf(*format.value()).at_once.empty())) {
-        thinks_ = thinks_ || has_tags || found.supports_thinking;
-        return format.value();
-      }
-      plain->stop = found.additional_stops;
-    } catch (const std::exception&) {
-    }
-    if (!has_template()) plain->stop.emplace_back("<|im_end|>");
-    return plain;
-  };
-  thinking_ = learn(ReasoningEffort::kDefault);
-  answering_ = learn(ReasoningEffort::kNone);
-  can_answer_at_once_ = thinks() && thinking_->generation_prompt != answering_->generation_prompt;
-  LearnTools();
-}
-
-// A tool, its call and its result must reach the prompt, a call must have a grammar, and a call as
-// the template writes it must be read.
-void ChatRenderer::LearnTools() {
-  ChatOptions options;
-  options.reasoning_effort = ReasoningEffort::kNone;
-  options.tools.push_back({.name = "moon_phase_on",
-                           .description = "Phase of the moon on a day to look at",
-                           .parameters =
-                               R"({"type":"object","properties":{"day":{"type":"string"}},)"
-                               R"("required":["day"]})"});
-  const ToolCall call = {
-      .id = "abcdefghi", .name = "moon_phase_on", .arguments = R"({"day":"q7"})"};
-  const std::vector<ChatMessage> chat = {
-      {.role = "user", .content = "Which phase?"},
-      {.role = "assistant", .content = "", .tool_calls = {call}},
-      {.role = "tool", .content = "waxing gibbous", .tool_call_id = "abcdefghi"},
-      // Some templates want users and assistants in turn.
-      {.role = "assistant", .content = "Waxing."},
-      {.role = "user", .content = "And now?"}};
-  const std::string prompt = Tried(chat, options);
-  traits_.writes_calls = HasInOrder(prompt, {"q7", "waxing gibbous"});
-  LearnTraits(chat, options);
-  const auto apply = [this](const common_chat_templates_inputs& inputs) {
-    return ApplyTemplates(analyzed_.get(), inputs);
-  };
-  const bool is_rendered = std::ranges::all_of(
-      kTried, [&](std::string_view part) { return prompt.find(part) != std::string::npos; });
-  if (!is_rendered) return;
-  try {
-    common_chat_templates_inputs inputs = InputsOf(chat, options);
-    inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
-    if (apply(inputs).grammar.empty()) return;
-    const common_chat_templates_inputs question = InputsOf({chat.front()}, options);
-    const auto format = MakeAnswerFormat(apply(question), options);
-    calls_tools_ = format.ok() && OwnCalls(analyzed_.get(), question, format.value(),
-                                           {{call.name, call.arguments, call.id}})
-                                      .has_value();
-  } catch (const std::exception&) {
-    // The template refuses such a chat.
-  }
-}
-
-// The other traits. `called`: a chat with a call and its result.
-void ChatRenderer::LearnTraits(std::vector<ChatMessage> called, const ChatOptions& options) {
-  const std::string systems = Tried(
-      {{"system", "q1"}, {"user", "q2"}, {"assistant", "q3"}, {"system", "q4"}, {"user", "q5"}},
-      {});
-  traits_.writes_late_systems = HasInOrder(systems, {"q1", "q2", "q3", "q4", "q5"});
-  const auto answer = called.begin() + 1;
-  answer->tool_calls.push_back(answer->tool_calls.front());
-  answer->tool_calls.back().id = "jklmnopqr";
-  answer->tool_calls.back().arguments = R"({"day":"q8"})";
-  called.insert(called.begin() + 3,
-                {.role = "tool", .content = "waning crescent", .tool_call_id = "jklmnopqr"});
-  traits_.writes_several_calls =
-      traits_.writes_calls && HasInOrder(Tried(called, options), {"q8", "waning crescent"});
-}
-
-std::string ChatRenderer::Tried(const std::vector<ChatMessage>& messages,
-                                const ChatOptions& options) const {
-  try {
-    return ApplyTemplates(templates_.get(), InputsOf(messages, options)).prompt;
-  } catch (const std::exception&) {
-    return {};
-  }
+  return common_chat_templates_was_explicit(templates_.of_prompts.get());
 }
 
 common_chat_templates_inputs ChatRenderer::InputsOf(const std::vector<ChatMessage>& messages,
                                                     const ChatOptions& options) const {
-  return TemplateInputs(messages, options, knows_efforts_);
+  return TemplateInputs(messages, options, traits_.knows_efforts);
 }
 
 Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
@@ -288,13 +175,13 @@ Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
         "continued with this tool_choice",
         "tool_choice");
   }
-  if (!calls_tools_ && !options.tools.empty() && options.tool_choice != ToolChoice::kNone) {
+  if (!takes_tools() && !options.tools.empty() && options.tool_choice != ToolChoice::kNone) {
     return Refuse("this model's chat template has no form for tool calls", "tools");
   }
   if (!thinks() && options.reasoning_effort > ReasoningEffort::kNone) {
     return Refuse("this model's chat template has no reasoning", "reasoning_effort");
   }
-  if (thinking_->thinking_ends.empty() && options.reasoning_budget_tokens.value_or(0) > 0) {
+  if (traits_.thinking->thinking_ends.empty() && options.reasoning_budget_tokens.value_or(0) > 0) {
     return Refuse(thinks() ? "this model's reasoning has no end tag, so it cannot be limited: use "
                              "reasoning_effort"
                            : "this model's chat template has no reasoning",
@@ -307,10 +194,14 @@ Status ChatRenderer::Check(const std::vector<ChatMessage>& messages,
 }
 
 std::optional<std::uint32_t> ChatRenderer::ThinkingBudget(const ChatOptions& options) const {
-  if (!thinks() || (!Thinks(options) && can_answer_at_once_)) return std::nullopt;
+  if (!thinks() || (!Thinks(options) && traits_.can_answer_at_once)) return std::nullopt;
   if (options.reasoning_budget_tokens) return options.reasoning_budget_tokens;
-  if (!Thinks(options) || !knows_efforts_) return BudgetOfEffort(options.reasoning_effort);
+  if (!Thinks(options) || !traits_.knows_efforts) return BudgetOfEffort(options.reasoning_effort);
   return std::nullopt;
+}
+
+bool ChatRenderer::ListsToolsAsText(const ChatOptions& options) const {
+  return tools_as_text_ != nullptr && !options.tools.empty();
 }
 
 // Options with which the answer is read: the prompt lists all tools, so that its prefix stays the
@@ -318,7 +209,8 @@ std::optional<std::uint32_t> ChatRenderer::ThinkingBudget(const ChatOptions& opt
 // calls in the next turn.
 ChatOptions ChatRenderer::OptionsOfAnswer(const ChatOptions& options) const {
   ChatOptions of_answer = options;
-  of_answer.parallel_tool_calls = options.parallel_tool_calls && traits_.writes_several_calls;
+  of_answer.parallel_tool_calls =
+      options.parallel_tool_calls && (traits_.writes_several_calls || tools_as_text_ != nullptr);
   of_answer.tool_name.clear();
   if (!options.tool_name.empty()) {
     std::erase_if(of_answer.tools,
@@ -332,10 +224,22 @@ ChatOptions ChatRenderer::OptionsOfAnswer(const ChatOptions& options) const {
 // message that is continued.
 common_chat_params ChatRenderer::PromptOf(const Chat& chat) const {
   common_chat_templates_inputs inputs = InputsOf(chat.messages, chat.options);
+  if (ListsToolsAsText(chat.options)) inputs.tools.clear();
   inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_NONE;
   inputs.force_pure_content = !NeedsAnalysis(chat.messages, chat.options) ||
-                              (!is_specialized_ && !chat.options.continue_last);
-  return ApplyTemplates(templates_.get(), inputs);
+                              (!traits_.is_specialized && !chat.options.continue_last);
+  return ApplyTemplates(templates_.of_prompts.get(), inputs);
+}
+
+Result<std::shared_ptr<const AnswerFormat>> ChatRenderer::FormatOf(
+    const Chat& chat, std::string_view generation_prompt) const {
+  const ChatOptions options = OptionsOfAnswer(chat.options);
+  if (ListsToolsAsText(options)) return tools_as_text_->FormatOf(chat.messages.back(), options);
+  auto kept = formats_->Kept(options, generation_prompt);
+  if (kept != nullptr) return kept;
+  common_chat_templates_inputs inputs = InputsOf(chat.messages, options);
+  Simplify(&inputs.tools);
+  return formats_->Find(ApplyTemplates(templates_.of_answers.get(), inputs), inputs, options);
 }
 
 template <typename Form>
@@ -344,13 +248,22 @@ std::optional<Result<ChatRenderer::Rendered>> ChatRenderer::ApplyIn(Form form, c
   const std::optional<std::vector<ChatMessage>> messages = form(chat.messages);
   if (!messages) return std::nullopt;
   const Chat formed = {*messages, chat.options};
-  if (&chat == &shown) return Apply(formed, formed);
+  if (&chat == &shown) return ApplyForms(formed, formed);
   const std::vector<ChatMessage> shown_messages = form(shown.messages).value_or(shown.messages);
-  return Apply(formed, {shown_messages, shown.options});
+  return ApplyForms(formed, {shown_messages, shown.options});
 }
 
 Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat& shown) const {
   if (Status status = Check(chat.messages, chat.options); !status.ok()) return status;
+  if (!ListsToolsAsText(chat.options)) return ApplyForms(chat, shown);
+  const auto with_list = [&](const std::vector<ChatMessage>& messages) {
+    const Chat& of = &messages == &chat.messages ? chat : shown;
+    return std::optional(ToolsAsText::WithList(messages, of.options.tools));
+  };
+  return std::move(*ApplyIn(with_list, chat, shown));
+}
+
+Result<ChatRenderer::Rendered> ChatRenderer::ApplyForms(const Chat& chat, const Chat& shown) const {
   const auto whole = [this](const std::vector<ChatMessage>& messages) {
     return WholeForm(messages, traits_);
   };
@@ -358,14 +271,10 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat&
   try {
     common_chat_params prompt = PromptOf(shown);
     if (!NeedsAnalysis(chat.messages, chat.options)) {
-      return Rendered{std::move(prompt.prompt), Thinks(chat.options) ? thinking_ : answering_};
+      return Rendered{std::move(prompt.prompt),
+                      Thinks(chat.options) ? traits_.thinking : traits_.answering};
     }
-    const ChatOptions options = OptionsOfAnswer(chat.options);
-    auto kept = formats_->Kept(options, prompt.generation_prompt);
-    if (kept != nullptr) return Rendered{std::move(prompt.prompt), std::move(kept)};
-    common_chat_templates_inputs inputs = InputsOf(chat.messages, options);
-    Simplify(&inputs.tools);
-    auto format = formats_->Find(ApplyTemplates(analyzed_.get(), inputs), inputs, options);
+    auto format = FormatOf(chat, prompt.generation_prompt);
     if (!format.ok()) return format.status();
     return Rendered{std::move(prompt.prompt), std::move(format.value())};
   } catch (const std::exception& error) {
@@ -385,13 +294,13 @@ Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat&
     if (const auto simple = SimpleForm(chat.options.tools)) {
       const ChatOptions options = WithTools(chat.options, *simple);
       const Chat simple_chat = {chat.messages, options};
-      if (&chat == &shown) return Apply(simple_chat, simple_chat);
+      if (&chat == &shown) return ApplyForms(simple_chat, simple_chat);
       const auto simple_shown = SimpleForm(shown.options.tools);
-      return Apply(
+      return ApplyForms(
           simple_chat,
           {shown.messages, WithTools(shown.options, simple_shown.value_or(shown.options.tools))});
     }
-    return Refuse(RefusalMessage(error.what(), SourceOf(templates_.get())), "messages");
+    return Refuse(RefusalMessage(error.what(), SourceOf(templates_.of_prompts.get())), "messages");
   }
 }
 

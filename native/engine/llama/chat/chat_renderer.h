@@ -19,16 +19,18 @@
 
 #include "engine/base/ids.h"
 #include "engine/base/status.h"
-#include "engine/llama/chat/answer_format.h"
-#include "engine/llama/chat/answer_formats.h"
+#include "engine/llama/answer/answer_format.h"
+#include "engine/llama/answer/answer_formats.h"
 #include "engine/llama/chat/chat_forms.h"
 #include "engine/llama/chat/media_marks.h"
 #include "engine/llama/chat/special_text.h"
+#include "engine/llama/chat/template_traits.h"
+#include "engine/llama/chat/tools_as_text.h"
+#include "engine/llama/jinja/template_limit.h"
 #include "engine/llama/llama_model.h"
 #include "engine/types/chat.h"
 
 struct common_chat_params;
-struct common_chat_templates;
 struct common_chat_templates_inputs;
 
 namespace svc {
@@ -49,15 +51,17 @@ class ChatRenderer {
   ~ChatRenderer();
 
   bool has_template() const;
-  // True if the template renders tool calls that svc can read back (own_calls.h). Tested at load,
-  // with a call and its result.
-  bool calls_tools() const { return calls_tools_; }
+  // True if the template has a form for tool calls.
+  bool calls_tools() const { return traits_.calls_tools; }
+  // True if a chat may have tools: the template has a form for them, or they are a text
+  // (tools_as_text.h).
+  bool takes_tools() const { return traits_.calls_tools || tools_as_text_ != nullptr; }
   // True if the template has a form for reasoning.
-  bool thinks() const { return thinks_; }
+  bool thinks() const { return traits_.thinks; }
   // True if the template can leave the reasoning out.
-  bool can_answer_at_once() const { return can_answer_at_once_; }
+  bool can_answer_at_once() const { return traits_.can_answer_at_once; }
   // True if the prompt ends inside the reasoning, unless reasoning is turned off.
-  bool opens_thinking() const { return OpensThinking(*thinking_); }
+  bool opens_thinking() const { return OpensThinking(*traits_.thinking); }
 
   // Returns the prompt as text, ready for the assistant's turn: of the chat as it is or, if the
   // template would lose a part of that or refuses it, of another form (chat_forms.h). Error:
@@ -89,11 +93,6 @@ class ChatRenderer {
   };
 
   explicit ChatRenderer(const LlamaModel& model);
-  void LearnFormats();
-  void LearnTools();
-  void LearnTraits(std::vector<ChatMessage> called, const ChatOptions& options);
-  // The prompt of a chat; empty: the template refuses it.
-  std::string Tried(const std::vector<ChatMessage>& messages, const ChatOptions& options) const;
   Status Check(const std::vector<ChatMessage>& messages, const ChatOptions& options) const;
   // A guard for the chat's texts; empty: they need none. Error: kInvalidRequest (there is none).
   Result<std::string> GuardFor(const std::vector<ChatMessage>& messages,
@@ -103,28 +102,25 @@ class ChatRenderer {
                                            std::uint32_t context_length) const;
   ChatOptions OptionsOfAnswer(const ChatOptions& options) const;
   common_chat_params PromptOf(const Chat& chat) const;
+  bool ListsToolsAsText(const ChatOptions& options) const;
+  Result<std::shared_ptr<const AnswerFormat>> FormatOf(const Chat& chat,
+                                                       std::string_view generation_prompt) const;
   // The prompt is that of `shown`, the format that of `chat`.
   Result<Rendered> Apply(const Chat& chat, const Chat& shown) const;
-  // As Apply, of another form of the chat's messages. Absent: the form is the same.
+  // As Apply, of a chat that is checked, and in which tools that are a text stand.
+  Result<Rendered> ApplyForms(const Chat& chat, const Chat& shown) const;
+  // As ApplyForms, of another form of the chat's messages. Absent: the form is the same.
   template <typename Form>
   std::optional<Result<Rendered>> ApplyIn(Form form, const Chat& chat, const Chat& shown) const;
   common_chat_templates_inputs InputsOf(const std::vector<ChatMessage>& messages,
                                         const ChatOptions& options) const;
 
   const LlamaModel& model_;
-  std::shared_ptr<common_chat_templates> templates_;  // for prompts
-  std::shared_ptr<common_chat_templates> analyzed_;   // for answers: without the end token
-  std::optional<SpecialText> special_text_;           // there is one
-  std::unique_ptr<AnswerFormats> formats_;            // of chats that need the analysis
-  // Formats of answers to chats without tools, with and without reasoning.
-  std::shared_ptr<const AnswerFormat> thinking_;
-  std::shared_ptr<const AnswerFormat> answering_;
-  bool is_specialized_ = false;  // llama.cpp has code of its own for the template
-  bool thinks_ = false;
-  bool calls_tools_ = false;
+  Templates templates_;
   TemplateTraits traits_;
-  bool can_answer_at_once_ = false;
-  bool knows_efforts_ = false;  // the template reads the reasoning effort
+  std::optional<SpecialText> special_text_;     // there is one
+  std::unique_ptr<AnswerFormats> formats_;      // of chats that need the analysis
+  std::unique_ptr<ToolsAsText> tools_as_text_;  // null: the template has a form for them, or none
 };
 
 }  // namespace svc

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/llama/chat/answer_format.h"
+#include "engine/llama/answer/answer_format.h"
 
 struct common_chat_templates;
 struct common_chat_templates_inputs;

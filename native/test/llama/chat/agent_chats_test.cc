@@ -1,4 +1,4 @@
-// With every chat template of llama.cpp's tree that calls tools, the chats that agents send are
+// With every chat template of llama.cpp's tree, the chats that agents send are
 // rendered, and the prompt has all of their texts.
 #include <string>
 #include <utility>
@@ -135,7 +135,7 @@ TEST(ChatsOfAgentsAreRenderedWithAllTheirTexts) {
   options.tools = {{.name = "read_file",
                     .description = "Reads",
                     .parameters = R"({"type":"object","properties":{"path":{"type":"string"}}})"}};
-  test::ForEachThatCallsTools(
+  test::ForEachThatTakesTools(
       [&](const test::Template& each, const ChatRenderer& renderer) {
         for (const Shape& shape : kShapes) CheckShape(each, renderer, shape, options);
       },

@@ -49,7 +49,7 @@ TEST(SeveralCallsBecomeOneEach) {
                      {.role = "tool", .content = "e", .tool_call_id = "1"},
                      {"user", "i"}};
   TemplateTraits traits = {
-      .writes_calls = true, .writes_several_calls = true, .writes_late_systems = true};
+      .writes_late_systems = true, .writes_calls = true, .writes_several_calls = true};
   EXPECT(!WholeForm(chat, traits));
   traits.writes_several_calls = false;
   const auto whole = WholeForm(chat, traits);
@@ -189,9 +189,9 @@ TEST(FormsComeToAnEnd) {
         chat.back().tool_calls.push_back({.id = std::to_string(calls), .name = "f"});
       }
     }
-    const TemplateTraits traits = {.writes_calls = random() % 2 == 0,
-                                   .writes_several_calls = random() % 2 == 0,
-                                   .writes_late_systems = random() % 2 == 0};
+    const TemplateTraits traits = {.writes_late_systems = random() % 2 == 0,
+                                   .writes_calls = random() % 2 == 0,
+                                   .writes_several_calls = random() % 2 == 0};
     std::optional<Chat> form = chat;
     for (int i = 0; i <= kForms && form; ++i) form = NextForm(*form, traits);
     if (form) test::Fail(__FILE__, __LINE__, Shown(chat));

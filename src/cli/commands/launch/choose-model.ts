@@ -101,7 +101,8 @@ function find(name: string, listed: readonly Model[], records: readonly ModelRec
 /** Returns why the model does not suffice; null: nothing known is missing. */
 function lackOf({ max_model_len: length, ...model }: Model, { leastContext }: Needs): string | null {
   if (!model.capabilities.includes('chat')) return 'it cannot chat';
-  if (model.capabilities_tried && !model.capabilities.includes('tools')) return 'it cannot call tools';
+  if (model.capabilities_tried && !model.capabilities.includes('tools'))
+    return 'its chat template has no form for tools';
   if (length === null || length >= leastContext) return null;
   return `its context has ${count(length)} tokens, of ${count(leastContext)} that are needed`;
 }
