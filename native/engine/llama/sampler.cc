@@ -96,17 +96,17 @@ class LlamaSampler final : public Sampler {
     return token;
   }
 
-  float Lead(const float* first) override {
+  std::optional<float> Lead(const float* first) override {
     constexpr float kCertain = std::numeric_limits<float>::infinity();
     const bool forced = !forced_.empty() || (constraint_ != nullptr && !begun_) || Limit();
     if (constraint_ != nullptr) constraint_->KeepSmall();
     if (!greedy_ || forced || !Known().empty()) return kCertain;
     thread_local std::vector<RankedToken> best;
     const std::span<const float> logits = Penalized(Biased({first, vocabulary_}));
-    if (LargestLogits(logits, nullptr, 2, &best) == Ranking::kBroken) return 0;
-    if (best[0].logit == -INFINITY) return 0;
+    if (LargestLogits(logits, nullptr, 2, &best) == Ranking::kBroken) return std::nullopt;
+    if (best[0].logit == -INFINITY) return std::nullopt;
     // The next allowed token would need another comparison.
-    if (constraint_ != nullptr && !constraint_->Allows(best[0].token)) return 0;
+    if (constraint_ != nullptr && !constraint_->Allows(best[0].token)) return std::nullopt;
     return best.size() < 2 ? kCertain : best[0].logit - best[1].logit;
   }
 

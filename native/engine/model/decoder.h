@@ -164,9 +164,11 @@ class Sampler {
   // is remembered. kSlowGrammar: following the grammar takes too long.
   virtual Token Sample(const float* logits) = 0;
   // Lead of the token that Sample would draw over the second-best one, in logits, after all
-  // transformations. Infinite if the token is drawn at random or forced; 0 for broken logits.
-  // Changes no state.
-  virtual float Lead(const float* /*logits*/) { return std::numeric_limits<float>::infinity(); }
+  // transformations. Infinite if the token is drawn at random or forced. Absent: it is unknown,
+  // because the logits are broken, or the grammar refuses the best token. Changes no state.
+  virtual std::optional<float> Lead(const float* /*logits*/) {
+    return std::numeric_limits<float>::infinity();
+  }
   // Tokens that the grammar forces after the one just drawn, so that they need no logits. They are
   // remembered like drawn ones, and returned once.
   virtual std::vector<Token> Forced() { return {}; }

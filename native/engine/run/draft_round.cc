@@ -170,16 +170,18 @@ bool DraftRound::Believes(const Step& step, const StepPart& part, std::size_t ro
   const std::uint32_t cells = decoder_->cells_total() - admission_->FreeCells();
   TieGuard& ties = generation.adapters.empty() ? ties_ : adapter_ties_;
   if (!step.HasDrafts()) {
-    if (generation.drafting.doubt) {
-      ties.Observe(generation.drafting.doubt->rows, cells, generation.drafting.doubt->lead,
-                   generation.sampler->Lead(decoder_->Logits(row)));
+    if (const auto& doubt = generation.drafting.doubt) {
+      const std::optional<float> alone = generation.sampler->Lead(decoder_->Logits(row));
+      // An unknown lead says nothing about the rounding.
+      if (doubt->lead && alone) ties.Observe(doubt->rows, cells, *doubt->lead, *alone);
     }
     generation.drafting.doubt.reset();
     return true;
   }
   const float margin = ties.Margin(step.rows.size(), cells);
-  const float lead = margin > 0 ? generation.sampler->Lead(decoder_->Logits(row)) : 0;
-  const bool believed = lead >= margin;
+  std::optional<float> lead;
+  if (margin > 0) lead = generation.sampler->Lead(decoder_->Logits(row));
+  const bool believed = margin == 0 || (lead && *lead >= margin);
   generation.drafting.trust += kTrustGain * ((believed ? 1 : 0) - generation.drafting.trust);
   if (!believed) generation.drafting.doubt = {.rows = step.rows.size(), .lead = lead};
   return believed;

@@ -81,8 +81,8 @@ class Generation : Submission {
     double trust = 1;  // recent part of rows beside drafts that were trusted
     // A row computed beside drafts whose lead was too small to be trusted (tie_guard.h).
     struct Doubt {
-      std::size_t rows = 0;  // of that step
-      float lead = 0;
+      std::size_t rows = 0;       // of that step
+      std::optional<float> lead;  // absent: unknown
     };
     std::optional<Doubt> doubt;  // the next row is computed without drafts
   };
