@@ -142,6 +142,10 @@ bool LlamaPrefillLane::MayGoOn() {
 
 // ---- for the owner ------------------------------------------------------------------------------
 
+std::uint32_t LlamaPrefillLane::length() const {
+  return static_cast<std::uint32_t>(llama_memory_seq_pos_max(memory(), kPrompt) + 1);
+}
+
 void LlamaPrefillLane::Begin(std::span<const Token> tokens, std::uint32_t padding) {
   tokens_.assign(tokens.begin(), tokens.end());
   tokens_.resize(tokens.size() + padding, 0);

@@ -42,6 +42,7 @@ class LlamaPrefillLane final : public PrefillLane {
 
   std::uint32_t max_rows() const override { return llama_n_batch(context_.get()); }
   std::uint32_t cells() const override { return llama_n_ctx(context_.get()); }
+  std::uint32_t length() const override;
   int threads() const override { return llama_n_threads(context_.get()); }
   void Clear() override;
   void SetAdapters(const AdapterSet& adapters) override {

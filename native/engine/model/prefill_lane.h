@@ -30,6 +30,8 @@ class PrefillLane {
   virtual std::uint32_t max_rows() const = 0;
   // Size of its cache, in cells.
   virtual std::uint32_t cells() const = 0;
+  // Number of tokens in its cache. REQUIRES: no batch has been begun.
+  virtual std::uint32_t length() const = 0;
   // Compute threads of a batch; see Decoder::SetThreads.
   virtual int threads() const = 0;
 

@@ -35,7 +35,10 @@ bool Prefiller::Begin(Generation& generation, const Demand& demand, bool beside)
   const std::uint32_t padded = generation.IsPlain() ? rows : costs_->model().Padded(rows);
   spent_ms_ = 0;
   cpu_ms_ = 0;
-  if (held_ != &generation || length_ != generation.computed) {
+  // A lane that has been replaced by a larger one is empty.
+  const bool has_all = held_ == &generation && length_ == generation.computed &&
+                       lane_->length() == generation.computed;
+  if (!has_all) {
     lane_->Clear();
     held_ = nullptr;
     lane_->SetAdapters(generation.adapters);

@@ -109,6 +109,29 @@ TEST(BatchesAreHandedOverOneAfterTheOther) {
   EXPECT_EQ(parts.record.cells.load(), generation.computed);
 }
 
+// Behind a prompt in the lane, more tokens are known than it has cells for: those of a forced call.
+TEST(ALargerLaneGetsWhatTheSmallerOneHad) {
+  FakeOptions options = Lane();
+  options.least_lane_cells = 256;
+  LoopParts parts(options);
+  Generation& generation = parts.Add({.id = 1, .prompt = Prompt(1, 250)});
+  parts.admission.Admit();
+  Prefiller& prefiller = parts.prefiller;
+  for (const std::size_t more : {0, 40, 300}) {
+    for (std::size_t i = 0; i < more; ++i) generation.tokens.push_back(static_cast<Token>(i % 9));
+    REQUIRE(prefiller.Takes(generation) && prefiller.Open(generation));
+    REQUIRE(prefiller.Begin(generation,
+                            {.rows = generation.pending(), .position = generation.computed},
+                            /*beside=*/false));
+    const std::uint32_t rows = prefiller.rows();
+    while (prefiller.Advance(/*beside=*/false, parts.now, false) == PrefillLane::Progress::kMore) {
+    }
+    REQUIRE(prefiller.HandOver());
+    parts.admission.Computed(generation, rows);
+    EXPECT_EQ(generation.pending(), 0U);
+  }
+}
+
 TEST(WhatIsDroppedLeavesTheLane) {
   LoopParts parts(Lane());
   Generation& generation = parts.Add({.id = 1, .prompt = Prompt(1, 1000)});

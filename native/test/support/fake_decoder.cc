@@ -218,7 +218,15 @@ std::uint32_t FakeDecoder::max_copied(std::uint32_t lane_tokens) const {
 
 PrefillLane* FakeDecoder::lane(std::uint32_t tokens) {
   EXPECT(tokens <= lane_cells());
-  return lane_cells() > 0 ? &lane_ : nullptr;
+  if (lane_cells() == 0) return nullptr;
+  if (lane_size_ == 0) {
+    lane_size_ = options_.least_lane_cells > 0 ? options_.least_lane_cells : options_.lane_cells;
+  }
+  while (lane_size_ < tokens) {
+    lane_size_ *= 2;
+    lane_.Clear();
+  }
+  return &lane_;
 }
 
 void FakeDecoder::SetThreads(int threads) {
@@ -253,6 +261,11 @@ std::vector<Token> FakeDecoder::TokensOf(const Cells& cells) {
   return tokens;
 }
 
+std::uint32_t FakeDecoder::Lane::length() const {
+  EXPECT(batch_.empty());
+  return static_cast<std::uint32_t>(tokens_.size());
+}
+
 void FakeDecoder::Lane::Clear() {
   tokens_.clear();
   batch_.clear();
@@ -268,7 +281,7 @@ bool FakeDecoder::Lane::LoadState(std::span<const std::uint8_t> state, std::uint
     EXPECT_EQ(cell.adapters, adapters_);
     tokens_.push_back(cell.token);
   }
-  EXPECT(tokens_.size() == end && end <= decoder_.lane_cells());
+  EXPECT(tokens_.size() == end && end <= decoder_.lane_size_);
   return true;
 }
 
@@ -279,7 +292,7 @@ void FakeDecoder::Lane::SetAdapters(const AdapterSet& adapters) {
 
 void FakeDecoder::Lane::Begin(std::span<const Token> tokens, std::uint32_t padding) {
   EXPECT(batch_.empty() && !tokens.empty() && tokens.size() <= max_rows());
-  EXPECT(tokens_.size() + tokens.size() + padding <= decoder_.lane_cells());
+  EXPECT(tokens_.size() + tokens.size() + padding <= cells());
   EXPECT(tokens.size() + padding <= max_rows());
   batch_.assign(tokens.begin(), tokens.end());
   advances_ = 0;

@@ -89,6 +89,8 @@ struct FakeOptions {
   std::uint64_t token_bytes = 8;  // of a token in a state; at least 8
   // 0: no prefill lane.
   std::uint32_t lane_cells = 0;
+  // Size of the first lane; a longer prompt gets a new one of twice the size. 0: lane_cells.
+  std::uint32_t least_lane_cells = 0;
   std::uint32_t lane_rows = 64;
   // Calls of Advance per batch. lane_fault runs before each; a result other than kDone is the
   // outcome.
@@ -204,7 +206,8 @@ class FakeDecoder final : public Decoder {
     explicit Lane(FakeDecoder* decoder) : decoder_(*decoder) {}
 
     std::uint32_t max_rows() const override { return decoder_.options_.lane_rows; }
-    std::uint32_t cells() const override { return decoder_.options_.lane_cells; }
+    std::uint32_t cells() const override { return decoder_.lane_size_; }
+    std::uint32_t length() const override;
     int threads() const override { return std::max<int>(decoder_.record_->threads, 1); }
     void Clear() override;
     void SetAdapters(const AdapterSet& adapters) override;
@@ -235,6 +238,7 @@ class FakeDecoder final : public Decoder {
   std::map<SequenceId, Cells> sequences_;
   std::vector<float> logits_;
   Lane lane_;
+  std::uint32_t lane_size_ = 0;
 };
 
 }  // namespace svc::test
