@@ -233,7 +233,9 @@ void PrefixCache::Publish(PrefixScope scope, std::span<const Token> tokens, Sequ
   // A leaf grows only while no other sequence pins it: that one would then keep more than it uses.
   const std::uint32_t own_pins = pin.node == node ? 1 : 0;
   const bool grows = !node->is_root() && node->children.empty() && node->pins == own_pins;
-  if (length < end && (grows || !free_ids_.empty())) {
+  // A child that begins alike has a picture of which these tokens have only a part so far.
+  const bool may_branch = !free_ids_.empty() && length < end && !node->ChildWith(tokens[length]);
+  if (length < end && (grows || may_branch)) {
     if (!grows) node = AddChild(node, length);
     length = end;
   }

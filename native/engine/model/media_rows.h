@@ -1,7 +1,8 @@
 // Pictures and sounds in a prompt. A projector (llama/media/projector.h) turns each into rows of
 // embeddings, which the model takes in place of tokens. In a prompt's list of tokens each such row
 // has an id like a token's, outside the vocabulary, made of a digest of the bytes of the picture or
-// sound. So the prefix cache and its disk tier, which compare tokens, work for them unchanged.
+// sound. So the prefix cache and its disk tier, which compare tokens, work for them unchanged. One
+// bit of the id is set for the first row: some models have nothing between two pictures.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +20,19 @@
 namespace svc {
 
 inline constexpr Token kMostMediaToken = -(Token{1} << 30U);
+inline constexpr std::uint32_t kFirstRow = 1U << 29U;  // bit of an id
 
 // True for the id of a row of a picture or sound.
 constexpr bool IsMediaToken(Token token) { return token <= kMostMediaToken; }
 
+// True for the id of the first row of a picture or sound.
+constexpr bool BeginsMedia(Token token) {
+  return IsMediaToken(token) && (static_cast<std::uint32_t>(token) & kFirstRow) != 0;
+}
+
 // Ids of the `count` rows of a picture or sound with this digest. The digest must be secret: ids
-// have only 30 bits, so a client who could compute them could choose another picture with the same
-// id.
+// have only 29 bits of it, so a client who could compute them could choose another picture with the
+// same id.
 std::vector<Token> MediaTokens(const SipTag& digest, std::uint32_t count);
 
 // Place of a row of a model with M-RoPE, relative to the position of its picture's first row: time,
@@ -61,12 +68,12 @@ struct MediaRows {
   }
 };
 
-// The largest number of tokens, at most `length`, that parts no two rows beside each other of
-// pictures or sounds: with M-RoPE the rows of a picture have one position, so the cache cannot be
-// cut between them.
+// The largest number of tokens, at most `length`, that parts no picture or sound: with M-RoPE the
+// rows of a picture have one position, so the cache cannot be cut between them.
 inline std::uint32_t WholePictures(std::span<const Token> tokens, std::uint32_t length) {
   if (length == tokens.size()) return length;
-  while (length > 0 && IsMediaToken(tokens[length - 1]) && IsMediaToken(tokens[length])) --length;
+  const auto is_inside = [&](Token token) { return IsMediaToken(token) && !BeginsMedia(token); };
+  while (length > 0 && IsMediaToken(tokens[length - 1]) && is_inside(tokens[length])) --length;
   return length;
 }
 

@@ -286,9 +286,11 @@ TEST(PicturesAreKeptAsAWhole) {
   EXPECT_EQ(bench.Run(talk), 0U);
   EXPECT_EQ(bench.Run(talk), talk.size());
   EXPECT_EQ(bench.Run(Sequence(1, 20) + Picture(2, 50) + Sequence(2, 30)), 20U);
-  // Two ids of rows may be the same by chance.
-  Tokens mixed = Sequence(1, 20) + Picture(1, 100);
-  mixed = mixed + Picture(3, 50) + Sequence(5, 4);
+  // Ids of rows may be the same by chance.
+  Tokens picture = Picture(3, 150);
+  const Tokens same = Picture(1, 100);
+  std::ranges::copy(same, picture.begin());
+  const Tokens mixed = Sequence(1, 20) + picture + Sequence(5, 4);
   EXPECT_EQ(bench.cache.Match(kAll, mixed), 20U);
   EXPECT_EQ(bench.Run(mixed), 20U);
   bench.cache.Evict(40);
@@ -296,6 +298,52 @@ TEST(PicturesAreKeptAsAWhole) {
   bench.cache.Evict(4096);
   EXPECT_EQ(bench.cache.cells(), 0U);
   EXPECT_EQ(bench.Run(talk), talk.size());
+}
+
+// Some models have nothing between two pictures.
+TEST(PicturesSideBySideAreSharedOneByOne) {
+  Bench bench(32, 4096, 4096);
+  const Tokens talk = Sequence(1, 20) + Picture(1, 50) + Picture(2, 50) + Sequence(2, 30);
+  const Tokens other = Sequence(1, 20) + Picture(1, 50) + Picture(3, 50) + Sequence(2, 30);
+  EXPECT_EQ(bench.Run(talk), 0U);
+  EXPECT_EQ(bench.Run(other), 70U);
+  EXPECT_EQ(bench.Run(talk), talk.size());
+  EXPECT_EQ(bench.Run(other), other.size());
+  EXPECT_EQ(bench.cache.cells(), 20U + 3 * 50 + 2 * 30);
+}
+
+// A prompt is published chunk by chunk, and a chunk may end within a picture that is cached, but
+// swapped out.
+TEST(APartOfAPictureIsNoSecondBranch) {
+  Bench bench(32, 4096, 4096);
+  const Tokens talk = Picture(1, 100) + Sequence(2, 30);
+  EXPECT_EQ(bench.Run(talk), 0U);
+  bench.cache.Evict(4096);
+  PrefixCache::Pin pin = bench.cache.Take(kAll, talk, 0);
+  EXPECT_EQ(pin.length, 0U);
+  for (const std::size_t end : {30U, 60U, 100U, 130U}) {
+    const Tokens part(talk.begin(), talk.begin() + static_cast<int>(end));
+    bench.Compute(part, 0);
+    bench.cache.Publish(kAll, part, 0, pin);
+    EXPECT(bench.cache.cells() <= end);
+  }
+  bench.Leave(0, pin);
+  EXPECT_EQ(bench.cache.cells(), 130U);
+  EXPECT_EQ(bench.cache.Match(kAll, talk), 130U);
+}
+
+// Texts and pictures, of which some are alike, and some side by side.
+Tokens RandomPrompt(std::mt19937& random) {
+  Tokens tokens;
+  const int parts = 1 + static_cast<int>(random() % 4);
+  for (int i = 0; i < parts; ++i) {
+    tokens = tokens + Sequence(static_cast<Token>(random() % 3), 1 + random() % 30);
+    if (random() % 2 == 0) continue;
+    const auto number = static_cast<Token>(random() % 2);
+    tokens = tokens + Picture(number, 4 + 20 * number);
+    if (random() % 2 == 0) tokens = tokens + Picture(1 - number, 4 + 20 * (1 - number));
+  }
+  return tokens;
 }
 
 // Random events: sequences start, grow, publish, diverge and end; prefixes are evicted; ids run
@@ -315,15 +363,7 @@ TEST(NoOrderOfEventsLosesACell) {
       const auto sequence = static_cast<SequenceId>(random() % kFirstId);
       const auto at = running.find(sequence);
       if (at == running.end()) {
-        Tokens tokens;
-        const int parts = 1 + static_cast<int>(random() % 4);
-        for (int i = 0; i < parts; ++i) {
-          tokens = tokens + Sequence(static_cast<Token>(random() % 3), 1 + random() % 30);
-          if (random() % 2 == 0) {
-            const auto number = static_cast<Token>(random() % 2);
-            tokens = tokens + Picture(number, 4 + 20 * number) + Sequence(1, 1);
-          }
-        }
+        const Tokens tokens = RandomPrompt(random);
         const PrefixCache::Pin pin = random() % 4 == 0 ? bench.cache.Take(kAll, tokens, sequence)
                                                        : bench.Take(tokens, sequence);
         EXPECT(pin.length <= tokens.size());

@@ -54,15 +54,19 @@ TEST(RowsAreFoundByTheirIndexInThePrompt) {
 }
 
 // Tokens and rows in random order, compared with the definition.
-TEST(ATextIsNeverCutBetweenTwoRows) {
+TEST(ATextIsNeverCutWithinAPicture) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     std::vector<Token> tokens(random() % 30);
-    for (Token& token : tokens) token = random() % 3 == 0 ? 5 : kMostMediaToken - 1;
+    const std::vector<Token> rows = MediaTokens(kDigest, 2);
+    for (Token& token : tokens) {
+      const auto kind = random() % 5;
+      token = kind == 0 ? 5 : rows[kind == 1 ? 0 : 1];
+    }
     for (std::uint32_t length = 0; length <= tokens.size(); ++length) {
       std::uint32_t longest = 0;
       for (std::uint32_t cut = 1; cut <= length; ++cut) {
-        const bool parts = cut < tokens.size() && tokens[cut - 1] < 0 && tokens[cut] < 0;
+        const bool parts = cut < tokens.size() && tokens[cut - 1] < 0 && tokens[cut] == rows[1];
         if (!parts) longest = cut;
       }
       EXPECT_EQ(WholePictures(tokens, length), longest);
@@ -80,6 +84,17 @@ TEST(OnlyWholePicturesAreShared) {
   EXPECT_EQ(SharedLength(picture, std::vector<Token>{1, 2, others[0]}), 2U);
   EXPECT_EQ(SharedLength(picture, std::vector<Token>{1, 7}), 1U);
   EXPECT_EQ(SharedLength(picture, std::vector<Token>{}), 0U);
+  // Side by side.
+  const std::vector<Token> two = {1, rows[0], rows[1], others[0], others[1], 3};
+  EXPECT_EQ(SharedLength(two, std::vector<Token>{1, rows[0], rows[1], rows[0], rows[1], 3}), 3U);
+  EXPECT_EQ(SharedLength(two, std::vector<Token>{1, rows[0], rows[1], others[0], rows[1], 3}), 3U);
+}
+
+TEST(OnlyTheFirstRowBeginsAPicture) {
+  const std::vector<Token> rows = MediaTokens(kDigest, 1000);
+  EXPECT(BeginsMedia(rows[0]));
+  EXPECT(std::ranges::none_of(rows.begin() + 1, rows.end(), BeginsMedia));
+  EXPECT(!BeginsMedia(5) && !BeginsMedia(-1) && !BeginsMedia(kMostMediaToken));
 }
 
 // Random runs, also without a token between them, compared with a list of the run at each index.

@@ -66,11 +66,7 @@ class CacheBench {
 
 // Ids of a picture's rows.
 inline std::vector<Token> Picture(Token number, std::size_t rows) {
-  std::vector<Token> tokens(rows);
-  for (std::size_t i = 0; i < rows; ++i) {
-    tokens[i] = kMostMediaToken - number * 1000 - static_cast<Token>(i);
-  }
-  return tokens;
+  return MediaTokens({static_cast<std::uint64_t>(number), 0}, static_cast<std::uint32_t>(rows));
 }
 
 }  // namespace svc::test
