@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "engine/base/common_length.h"
@@ -142,6 +141,7 @@ void Drafter::Release(GenerationId id) {
   Place* const place = Find(id);
   if (place == nullptr) return;
   place->owner.reset();
+  place->reserved = 0;
   place->drafted.clear();
 }
 
@@ -152,19 +152,23 @@ void Drafter::Cut(Place& place, std::size_t length) {
   place.computed.resize(length);
 }
 
-std::size_t Drafter::held() const {
-  return std::accumulate(
-      places_.begin(), places_.end(), std::size_t{0},
-      [](std::size_t sum, const Place& place) { return sum + place.computed.size(); });
-}
-
-// Frees cells for `rows` more rows by emptying places without an owner. False: not enough.
-bool Drafter::MakeRoom(const Place& place, std::size_t rows) {
+// Reserves `cells` cells for the place beside what is reserved for others, by emptying places
+// without an owner. False: not enough.
+bool Drafter::Reserve(Place* place, std::size_t cells) {
+  place->reserved = 0;
+  const auto fits = [&] {
+    std::size_t taken = cells;
+    for (const Place& other : places_) {
+      if (&other != place) taken += std::max(other.computed.size(), other.reserved);
+    }
+    return taken <= decoder_->cells_total();
+  };
   for (Place& other : places_) {
-    if (held() + rows <= decoder_->cells_total()) break;
-    if (&other != &place && !other.owner) Cut(other, 0);
+    if (!fits() && &other != place && !other.owner) Cut(other, 0);
   }
-  return held() + rows <= decoder_->cells_total();
+  if (!fits()) return false;
+  place->reserved = cells;
+  return true;
 }
 
 std::uint32_t Drafter::Lack(GenerationId id, std::span<const Token> tokens) {
@@ -177,7 +181,7 @@ std::uint32_t Drafter::Lack(GenerationId id, std::span<const Token> tokens) {
     return static_cast<std::uint32_t>(token) < vocabulary_;
   };
   if (!std::ranges::all_of(lacking, is_known)) return 0;
-  if (!MakeRoom(place, lacking.size() + kMostDrafts)) return 0;
+  if (!Reserve(&place, tokens.size() + kMostDrafts)) return 0;
   return static_cast<std::uint32_t>(lacking.size());
 }
 
@@ -204,7 +208,7 @@ bool Drafter::Compute(const std::atomic<bool>& abort) {
     const auto left = static_cast<std::size_t>(decoder_->NextPosition(IdOf(place)));
     place.computed.resize(std::min(place.computed.size(), left));
   }
-  // MakeRoom has reserved the cells, so kNoCells counts as a failure, too.
+  // Lack has reserved the cells, so kNoCells counts as a failure, too.
   failed_ = outcome != DecodeOutcome::kAborted;
   return false;
 }

@@ -11,7 +11,7 @@
 // The acceptance probability of a draft is estimated from the draft model's own probability for the
 // token. The estimate is learned by classes of that probability: each draft whose predecessors were
 // right is compared with the actual token, whether or not the target model computed a row for it.
-// The time that drafting takes is measured. The Loop decides when to draft (loop_drafter.cc).
+// The time that drafting takes is measured. The Loop decides when to draft (run/draft_round.cc).
 #pragma once
 
 #include <array>
@@ -102,15 +102,15 @@ class Drafter {
     std::vector<Token> computed;  // tokens in the cache
     std::vector<Unjudged> drafted;
     std::size_t drafted_at = 0;  // number of tokens before the drafts
+    std::size_t reserved = 0;    // cells that the owner may use until the next Lack
     std::uint64_t used = 0;      // larger: more recent
   };
 
   static std::size_t ClassOf(double probability);
   double Chance(double probability) const;
   Place* Find(GenerationId id);
-  std::size_t held() const;  // cells in use
   Place& PlaceFor(GenerationId id, std::span<const Token> tokens);
-  bool MakeRoom(const Place& place, std::size_t rows);
+  bool Reserve(Place* place, std::size_t cells);
   void Cut(Place& place, std::size_t length);
   void AddRow(const Place& place, Token token, std::size_t position, bool wants_logits);
   bool Compute(const std::atomic<bool>& abort);

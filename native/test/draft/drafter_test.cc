@@ -236,6 +236,21 @@ TEST(NobodyIsDraftedForWhoAsksForAPlainLoopNorAmongMany) {
   EXPECT(bench.draft_record.steps < 40);  // a few tokens for the last one or two generations
 }
 
+// Both texts fit, but not with the drafts of both.
+TEST(CellsForTwoAreReservedForBoth) {
+  FakeRecord record;
+  Drafter drafter(
+      std::make_unique<test::FakeDecoder>(
+          FakeOptions{.cells = 100, .max_sequences = Drafter::kPlaces, .logits = Endless}, &record),
+      kFakeVocabulary);
+  const std::vector<Token> first(45, 5);
+  const std::vector<Token> second(45, 6);
+  EXPECT_EQ(drafter.Lack(1, first), 45U);
+  EXPECT_EQ(drafter.Lack(2, second), 0U);
+  drafter.Release(1);
+  EXPECT_EQ(drafter.Lack(2, second), 45U);
+}
+
 TEST(TwoAreDraftedForTogether) {
   Bench plain({.drafts = false});
   Bench both;
