@@ -300,6 +300,8 @@ void Admission::Leave(Generation& generation, bool keep_prefix) {
 void Admission::SwapOutAll() {
   std::uint32_t computed = 0;
   for (const auto& generation : *context_.generations) {
+    // One that waits for the disk has nothing in the cache, and goes on waiting.
+    if (!generation->in_cache()) continue;
     computed += generation->computed;
     Leave(*generation, /*keep_prefix=*/true);
   }

@@ -285,6 +285,15 @@ TEST(ThePreemptedOneIsTheMostJunior) {
   EXPECT(bench.heard_ms.at(1).back() > bench.heard_ms.at(2).back());
 }
 
+// What it waits for is in memory, and of use in a cache of any size.
+TEST(AGrowingCacheLetsOthersWaitForTheDisk) {
+  LoopParts parts({.cells = 256});
+  Generation& waiting = parts.Add({.id = 1, .prompt = Prompt(1, 20)});
+  waiting.fetching = true;
+  parts.admission.SwapOutAll();
+  EXPECT(waiting.fetching);
+}
+
 }  // namespace
 }  // namespace svc
 
