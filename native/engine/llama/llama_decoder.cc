@@ -46,6 +46,20 @@ constexpr llama_seq_id kScratch = 0;
 // enough for a short prompt to be reused without a copy.
 constexpr std::uint32_t kIdleCells = 64;
 
+// Each row sees all others of its batch, also those behind it.
+class NonCausal {
+ public:
+  explicit NonCausal(llama_context* context) : context_(context) {
+    llama_set_causal_attn(context_, false);
+  }
+  ~NonCausal() { llama_set_causal_attn(context_, true); }
+  NonCausal(const NonCausal&) = delete;
+  NonCausal& operator=(const NonCausal&) = delete;
+
+ private:
+  llama_context* const context_;
+};
+
 // Memory for copies and for the prefill lane, in cells.
 struct LaneBounds {
   std::uint32_t copied = 0;  // of all copies, beside the smallest lane
@@ -278,9 +292,8 @@ class LlamaDecoder final : public Decoder {
       if (outcome != DecodeOutcome::kDone) break;
       if (row.media == nullptr || !row.media->is_whole || row.media == last) continue;
       last = row.media;
-      llama_set_causal_attn(context_.get(), false);
+      const NonCausal attention(context_.get());
       outcome = DecodeEmbeddings(rows, [&](const Row& each) { return each.media == last; });
-      llama_set_causal_attn(context_.get(), true);
     }
     return outcome;
   }
