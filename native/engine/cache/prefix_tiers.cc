@@ -101,7 +101,7 @@ void PrefixTiers::Keep(PrefixScope scope, std::span<const Token> tokens, Sequenc
            each.tokens.size() <= kept.size() &&
            std::equal(each.tokens.begin(), each.tokens.end(), kept.begin());
   });
-  unsaved_.push_back({.scope = scope, .tokens = std::move(kept), .queued_at = this->kept()});
+  unsaved_.push_back({.scope = scope, .tokens = std::move(kept), .kept_before = this->kept()});
   if (unsaved_.size() > kMostUnsaved) unsaved_.pop_front();
 }
 
@@ -183,7 +183,7 @@ bool PrefixTiers::WantsToSave() const { return !unsaved_.empty() && !store_->wri
 
 bool PrefixTiers::MayLoseUnsaved() const {
   if (unsaved_.empty()) return false;
-  const std::uint64_t since = kept() - unsaved_.front().queued_at;
+  const std::uint64_t since = kept() - unsaved_.front().kept_before;
   return unsaved_.size() > kMostWaiting || since > decoder_->cells_total() / 2;
 }
 

@@ -101,7 +101,7 @@ class PrefixTiers {
   struct Unsaved {
     PrefixScope scope;
     std::vector<Token> tokens;
-    std::uint64_t queued_at;      // kept() then
+    std::uint64_t kept_before;    // kept() when it was queued
     std::uint32_t attempted = 0;  // the end of the pieces that the store got
   };
   // Tokens that took cells, or copies of whole states, in total.

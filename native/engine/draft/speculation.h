@@ -16,8 +16,8 @@
 // chosen.
 //
 // Prompt lookup drafts are free. A draft model's are not, so the same question is asked before each
-// of its drafts, with the expected values (loop_drafter.cc); once drafted, their cost is spent and
-// no longer counts.
+// of its drafts, with the expected values (run/draft_round.cc); once drafted, their cost is spent
+// and no longer counts.
 //
 // A pure function: no threads, no clock, no model.
 #pragma once

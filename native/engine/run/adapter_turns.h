@@ -36,8 +36,8 @@ class AdapterTurns {
  private:
   struct Place {
     AdapterSet set;
-    std::uint64_t turn =
-        0;  // number of the one after its last turn, or of the one in which it came
+    // Since which turn the set waits: the one after its own last, or the one in which it came.
+    std::uint64_t turn = 0;
   };
   void Line(const std::vector<Generation*>& candidates);
   Place& PlaceOf(const AdapterSet& set);

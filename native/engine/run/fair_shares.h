@@ -1,9 +1,9 @@
 // What each share (share.h) holds of the cache and of a step, and who goes first between shares.
 //
-// The fair queue counts the tokens of each share. While the first token of a share is due that runs
-// far fewer generations than another, each share that decodes gets one row a step and other prompts
-// none, so that the step is no longer than beside a single stream. A share that holds more than its
-// part of the cache gives back its most junior generation to one that lacks room.
+// The fair queue counts the tokens of each share. While a share that runs far fewer generations
+// than another waits for a first token, a step has that prompt and one row of each share that
+// decodes, and no other prompt: so it is no longer than beside a single stream. A share that holds
+// more than its part of the cache gives back its most junior generation to one that lacks room.
 //
 // With a single share none of this has an effect.
 #pragma once

@@ -71,8 +71,9 @@ namespace svc {
 struct StepTargets {
   double decoding_ms = kDecodingTargetMs;  // from one token to the next, where something decodes
   double prompt_ms = kPromptTargetMs;      // of a step of prompts alone
-  // Sets of adapters that take turns (adapter_turns.h), and one for a picture or sound. Above 1,
-  // decoding_ms is the part of one of them, and others decode that a step of prompts alone delays.
+  // Sets of adapters that take turns (adapter_turns.h), and one for a picture or sound. If more
+  // than 1, decoding_ms has been divided by it. A step of prompts alone is then kept short, too,
+  // because the other sets wait for it with their answers.
   std::uint32_t turns = 1;
 };
 
