@@ -160,7 +160,7 @@ export const BLOCKS: readonly Field[] = [
   honoured(`${CONTENT}.content`, AT, 'other', user(RESULT)),
   ...INNER_BLOCKS,
   honoured(`${CONTENT}.thinking`, 'messages[0].reasoning', 'other', assistant(THOUGHT)),
-  ignored(`${CONTENT}.signature`, 'signatures are not checked', 'other', assistant(THOUGHT)),
+  honoured(`${CONTENT}.signature`, 'messages[0].reasoning', 'svc:b3RoZXI=', assistant({ ...THOUGHT, thinking: '' })),
   ignored(`${CONTENT}.data`, 'only its author can read it', 'x', assistant({ type: 'redacted_thinking' })),
   honoured(`${CONTENT}.id`, 'messages[0].tool_calls[0].id', 'c2', assistant(CALL)),
   honoured(`${CONTENT}.name`, 'messages[0].tool_calls[0].name', 'g', assistant(CALL)),

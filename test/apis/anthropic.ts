@@ -174,6 +174,7 @@ export const BETA_MESSAGES: Api = {
     opaque: OPAQUE,
   },
   base,
+  script: thinking,
   fields: [
     ignored('betas', 'a header; every beta is served alike', ['x']),
     ignored('billing_policy', SERVICE, { type: 'billing_policy' }),
@@ -195,7 +196,7 @@ export const BETA_MESSAGES: Api = {
     refused('thread', { type: 'create' }),
     ignored('output_config.task_budget', 'svc has no budget for a whole task', { type: 'tokens', total: 9 }),
     ignored('thinking.block_binding', 'signatures are not checked', {}, { thinking: { type: 'adaptive' } }),
-    refused('thinking.display = updates', 'updates', { thinking: { type: 'adaptive' } }),
+    honoured('thinking.display = updates', 'answer', 'updates', { thinking: { type: 'adaptive' } }),
     honouredIn('messages[].clear_at', 'messages', CLEARED, { messages: [...LATE.messages, USER] }),
     ignored('messages[].output_config', 'the effort holds for the whole request', { effort: 'low' }, LATE),
     ...NEW_BLOCKS.map((type) => foreign(type)),

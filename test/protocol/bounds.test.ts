@@ -61,6 +61,7 @@ const FREE: Readonly<Record<string, readonly string[]>> = {
     'WebSearchBlockSchema.title',
     'WebSearchBlockSchema.url',
     'AssistantBlocksSchema.thinking',
+    'AssistantBlocksSchema.signature',
     'AssistantBlocksSchema.input',
   ],
   'protocol/anthropic/messages-request.ts': ['JsonFormatSchema.schema'],

@@ -103,7 +103,7 @@ const IGNORED = [
 export const AssistantBlocksSchema = blocks(
   v.variant('type', [
     TextBlockSchema,
-    v.object({ type: v.literal('thinking'), thinking: v.string() }),
+    v.object({ type: v.literal('thinking'), thinking: v.string(), signature: v.nullish(v.string()) }),
     WebSearchBlockSchema,
     v.object({ type: v.picklist(IGNORED) }),
     v.object({ type: v.literal('tool_use'), id, name, input: v.record(v.string(), v.unknown()) }),
@@ -115,6 +115,7 @@ type BlockOf<Blocks extends v.GenericSchema> = v.InferOutput<Blocks> extends rea
 /** A block that becomes a text or a picture. */
 export type PlainBlock = BlockOf<typeof ResultBlocksSchema>;
 export type UserBlock = BlockOf<typeof UserBlocksSchema>;
+export type ThinkingBlock = Extract<AssistantBlock, { type: 'thinking' }>;
 export type AssistantBlock = BlockOf<typeof AssistantBlocksSchema>;
 export type ToolResultBlock = Extract<UserBlock, { type: 'tool_result' }>;
 export type WebSearchBlock = v.InferOutput<typeof WebSearchBlockSchema>;

@@ -6,7 +6,7 @@
  * of its block all the same.
  */
 import type { FinishEvent, GenerateEvent, RouteEvent, StartEvent, ToolCallEvent } from '../generate.ts';
-import { SIGNATURE, toHead, toUsage, type AnswerOptions } from './message.ts';
+import { toHead, toSignature, toUsage, type AnswerOptions } from './message.ts';
 import { toStopReason } from './stop-reason.ts';
 
 /** An event of the stream; `type` is also its SSE name. */
@@ -32,6 +32,8 @@ export class MessageStream {
   #blocks = 0;
   #open: BlockType | null = null;
   #hasText = false;
+  /** Hidden thoughts of the open block. */
+  #thoughts = '';
   /** Block of each call, by the call's index. */
   readonly #calls = new Map<number, number>();
 
@@ -64,7 +66,9 @@ export class MessageStream {
 
   #think(text: string): StreamEvent[] {
     const begun = this.#begin('thinking');
-    return this.#options.showsThinking ? [...begun, this.#delta({ type: 'thinking_delta', thinking: text })] : begun;
+    if (this.#options.showsThinking) return [...begun, this.#delta({ type: 'thinking_delta', thinking: text })];
+    this.#thoughts += text;
+    return begun;
   }
 
   #call({ index, id = '', name = '', arguments: json }: ToolCallEvent): StreamEvent[] {
@@ -107,8 +111,15 @@ export class MessageStream {
     const type = this.#open;
     this.#open = null;
     if (type === null) return [];
-    const signature = type === 'thinking' ? [this.#delta({ type: 'signature_delta', signature: SIGNATURE })] : [];
-    return [...signature, { type: 'content_block_stop', index: this.#blocks - 1 }];
+    const signed = type === 'thinking' ? [this.#sign()] : [];
+    return [...signed, { type: 'content_block_stop', index: this.#blocks - 1 }];
+  }
+
+  /** One delta: clients keep only the last signature of a block. */
+  #sign(): StreamEvent {
+    const signature = toSignature(this.#thoughts, this.#options.showsThinking);
+    this.#thoughts = '';
+    return this.#delta({ type: 'signature_delta', signature });
   }
 
   #delta(delta: object, index = this.#blocks - 1): StreamEvent {

@@ -1,4 +1,5 @@
 /** Anthropic's answer: whole, and the parts that its stream has, too. */
+import { toCarried } from '../history/carried-reasoning.ts';
 import type { Collector } from '../collect.ts';
 import type { FinishEvent, StartEvent, ToolCall } from '../generate.ts';
 import { parsedJson } from '../foreign-text.ts';
@@ -9,14 +10,19 @@ import { toCounts } from './usage.ts';
 export interface AnswerOptions {
   /** Id of the HTTP request. */
   readonly id: string;
-  /** False: thinking blocks have no text. */
+  /** False: thinking blocks have no text; their signatures carry it. */
   readonly showsThinking: boolean;
   /** 0: the answer has no content. */
   readonly maxTokens: number;
 }
 
-/** Clients send it back beside the thoughts, which svc takes from any source. */
-export const SIGNATURE = 'svc';
+/**
+ * The signature of a block of thoughts. Clients send it back as it is, beside the text: if the client gets no text, it
+ * carries the thoughts.
+ */
+export function toSignature(thoughts: string, showsThinking: boolean): string {
+  return showsThinking ? 'svc' : toCarried(thoughts);
+}
 
 /** The message before its content. No input token is known to be cached yet. */
 export function toHead(id: string, { model, input_tokens = 0 }: StartEvent): object {
@@ -49,7 +55,8 @@ export function toUsage(usage: FinishEvent['usage']): object {
 /** The whole answer. */
 export function toMessage(answer: Collector, { id, showsThinking, maxTokens }: AnswerOptions): object {
   const { start, finish, text, reasoning, toolCalls } = answer;
-  const thinking = { type: 'thinking', thinking: showsThinking ? reasoning : '', signature: SIGNATURE };
+  const signature = toSignature(reasoning, showsThinking);
+  const thinking = { type: 'thinking', thinking: showsThinking ? reasoning : '', signature };
   return {
     ...toHead(id, start),
     content: [

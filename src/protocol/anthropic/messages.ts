@@ -6,6 +6,7 @@
  * marked as one: many templates refuse it elsewhere, and moving it up would break the prefix cache. The places of all
  * parts in the caller's request are kept, so that errors of a backend name the caller's fields.
  */
+import { fromCarried } from '../history/carried-reasoning.ts';
 import type { ContentPart, Message, ToolCall } from '../generate.ts';
 import { invalid, parse } from '../validate.ts';
 import {
@@ -15,6 +16,7 @@ import {
   UserBlocksSchema,
   type AssistantBlock,
   type PlainBlock,
+  type ThinkingBlock,
   type ToolResultBlock,
   type UserBlock,
   type WebSearchBlock,
@@ -142,7 +144,7 @@ function otherMessage({ role, param, blocks }: Turn): PlacedMessage {
     if (block.type === 'text') texts.push({ block, param: at });
     else if (block.type === 'web_search_tool_result')
       texts.push(...foundBy(block).map((found) => ({ block: found, param: at })));
-    else if (block.type === 'thinking') thoughts.push(block.thinking);
+    else if (block.type === 'thinking') thoughts.push(thoughtsIn(block));
     else if (block.type === 'tool_use') {
       const { id, name, input } = block;
       calls.push({ block: { id, name, arguments: JSON.stringify(input) }, param: at });
@@ -158,6 +160,11 @@ function otherMessage({ role, param, blocks }: Turn): PlacedMessage {
     },
     place: { ...placeOf(param, texts), calls: calls.map(({ param: at }) => at) },
   };
+}
+
+/** The text, or what the signature carries of an answer without it. */
+function thoughtsIn({ thinking, signature }: ThinkingBlock): string {
+  return thinking === '' ? fromCarried(signature ?? '') : thinking;
 }
 
 /** The pages that a search has found, if any, as a text. */

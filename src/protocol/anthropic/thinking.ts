@@ -2,7 +2,8 @@
 import * as v from 'valibot';
 import { LIMITS, type GenerateRequest } from '../generate.ts';
 
-const display = { display: v.nullish(v.picklist(['summarized', 'omitted'])) };
+/** `updates`: as `omitted`, but for notes between calls, which only Anthropic's own models write as thoughts. */
+const display = { display: v.nullish(v.picklist(['summarized', 'omitted', 'updates'])) };
 
 export const ThinkingSchema = v.variant('type', [
   v.object({
@@ -45,5 +46,6 @@ export function toReasoning(thinking: Thinking | undefined, effort: Effort | und
 
 /** True if the answer has the text of the model's thoughts. */
 export function showsThinking(thinking: Thinking | undefined): boolean {
-  return thinking === undefined || !('display' in thinking) || thinking.display !== 'omitted';
+  if (thinking === undefined || !('display' in thinking)) return true;
+  return thinking.display !== 'omitted' && thinking.display !== 'updates';
 }

@@ -89,6 +89,33 @@ test('streamed thoughts and calls are assembled by the client', async () => {
   );
 });
 
+test('hidden thoughts that the client sends back reach the model, from whole and streamed messages', async () => {
+  const hidden = { ...BODY, thinking: { type: 'adaptive', display: 'omitted' } } as const;
+  const thoughtful: readonly GenerateEvent[] = [
+    START,
+    { type: 'reasoning', text: 'Hm, ' },
+    { type: 'reasoning', text: 'näher.' },
+    { type: 'tool_call', index: 0, id: 'a', name: 'look', arguments: '{}' },
+    { ...FINISH, reason: 'tool_calls' },
+  ];
+  listener.backend.script = async function* () {
+    yield* thoughtful;
+  };
+  for (const { content } of [
+    await client.messages.create(hidden),
+    await client.messages.stream(hidden).finalMessage(),
+  ]) {
+    const [block] = content;
+    assert.ok(block?.type === 'thinking' && block.thinking === '');
+    const result = {
+      role: 'user' as const,
+      content: [{ type: 'tool_result' as const, tool_use_id: 'a', content: 'x' }],
+    };
+    await client.messages.create({ ...hidden, messages: [...BODY.messages, { role: 'assistant', content }, result] });
+    assert.is(listener.backend.requests.at(-1)?.messages[1]?.reasoning, 'Hm, näher.');
+  }
+});
+
 test('a limit of 0 tokens computes the prompt and answers with nothing, whole and streamed', async () => {
   const warm = { ...BODY, max_tokens: 0 };
   const scripts: readonly (readonly GenerateEvent[])[] = [

@@ -224,6 +224,11 @@ test('thinking within its budget, off, and without its text', async () => {
     messages: [...ASK.messages, { role: 'assistant', content: whole.content }, user('And then?')],
   });
   assert.ok(textOf(again).length > 0);
+  const continued = async ({ content }: Anthropic.Message): Promise<number> => {
+    const last: Anthropic.MessageParam = { role: 'assistant', content: content.slice(0, 1) };
+    return inputOf(await client.messages.create({ ...params, messages: [...ASK.messages, last] }));
+  };
+  assert.is(await continued(hidden), await continued(whole));
 });
 
 test('a model that does not think ignores wishes about it', async () => {

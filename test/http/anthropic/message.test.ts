@@ -150,8 +150,21 @@ test('the blocks of an answer with all there is', () => {
   assert.equal(whole([FINISH])['content'], [{ type: 'text', text: '' }]);
   const cut = whole([call(0, '{"at', { id: 'a', name: 'look' }), { ...FINISH, reason: 'length' }]);
   assert.equal(cut['content'], [{ type: 'tool_use', id: 'a', name: 'look', input: {} }]);
-  const hidden = whole([think('Hm'), text('yes'), FINISH], { ...OPTIONS, showsThinking: false });
-  assert.equal((hidden['content'] as unknown[])[0], { type: 'thinking', thinking: '', signature: 'svc' });
+  const hidden = whole([think('H'), think('m'), text('yes'), FINISH], { ...OPTIONS, showsThinking: false });
+  assert.equal((hidden['content'] as unknown[])[0], { type: 'thinking', thinking: '', signature: 'svc:SG0=' });
+});
+
+test('each block of hidden thoughts carries its own in one signature', () => {
+  // Anthropic's client keeps only the last signature of a block.
+  const events = streamed([think('a'), think('b'), text('x'), think('c'), text('y'), FINISH], {
+    ...OPTIONS,
+    showsThinking: false,
+  });
+  const deltas = events.map(({ delta }) => delta as { type?: string; signature?: string } | undefined);
+  assert.equal(
+    deltas.filter((delta) => delta?.type === 'signature_delta').map((delta) => delta?.signature),
+    ['svc:YWI=', 'svc:Yw=='],
+  );
 });
 
 test('a late part of an earlier call is a delta of its block', () => {

@@ -171,6 +171,21 @@ test('thoughts go back, redacted ones do not', () => {
   assert.equal(message, { role: 'assistant', content: 'Yes', reasoning: 'Hm.' });
 });
 
+test('thoughts without a text are read from a signature of svc', () => {
+  const reasoningOf = (thinking: string, signature?: string): string | undefined =>
+    messagesOf(HI, {
+      role: 'assistant',
+      content: [
+        { type: 'thinking', thinking, ...(signature === undefined ? {} : { signature }) },
+        { type: 'text', text: 'Yes' },
+      ],
+    })[1]?.reasoning;
+  const signature = `svc:${Buffer.from('Hm,\nä?').toString('base64')}`;
+  assert.is(reasoningOf('', signature), 'Hm,\nä?');
+  assert.is(reasoningOf('Shown.', signature), 'Shown.');
+  for (const other of ['svc', 'svc:', 'EqQBCgIYAhIM', '', undefined]) assert.is(reasoningOf('', other), undefined);
+});
+
 test('tools: custom ones are offered, others passed over', () => {
   const schema = { type: 'object', properties: {} };
   const custom = { name: 'look', description: 'Looks', input_schema: schema, cache_control: { type: 'ephemeral' } };
@@ -242,7 +257,7 @@ test('thinking and effort', () => {
   assert.equal(of({ type: 'disabled' }, 'high'), ['none', undefined, true]);
   const shows = (display: string | null): boolean =>
     parseMessages({ max_tokens: 5, messages: [HI], thinking: { type: 'adaptive', display } }).showsThinking;
-  assert.equal(['summarized', 'omitted', null].map(shows), [true, false, true]);
+  assert.equal(['summarized', 'omitted', 'updates', null].map(shows), [true, false, false, true]);
 });
 
 test('a JSON schema, by both names', () => {

@@ -5,6 +5,7 @@
  * one begins. A call whose arguments are not complete by then stays open until the end, because some providers mix the
  * pieces of several calls. Every event has the next `sequence_number`.
  */
+import { toCarried } from '../../history/carried-reasoning.ts';
 import { SvcError } from '../../errors.ts';
 import type {
   FinishEvent,
@@ -26,7 +27,6 @@ import {
 } from './items.ts';
 import { codeOf, toResponse, type AnswerFacts, type ResponseRecord, type ResponseStatus } from './response.ts';
 import type { ResponsesCall } from './request.ts';
-import { toEncrypted } from './carried-reasoning.ts';
 import { doneEvents, reasoningDelta, textDelta, type PartEvent } from './parts.ts';
 
 /** An event as it is sent. */
@@ -249,7 +249,7 @@ export class Answer {
     this.#open.delete(index);
     item.status = status;
     if (item.type === 'reasoning' && this.#options.call.wantsEncrypted)
-      item.encrypted_content = toEncrypted(textOf(item));
+      item.encrypted_content = toCarried(textOf(item));
     return [
       ...doneEvents(item, index),
       { type: 'response.output_item.done', output_index: index, item: structuredClone(item) },

@@ -2,12 +2,12 @@
  * Converts items to our messages. Several items make one message: the calls that follow a message of the assistant, or
  * one another, belong to it, and so does the reasoning before it.
  */
+import { fromCarried } from '../../history/carried-reasoning.ts';
 import type { ContentPart, Message } from '../../generate.ts';
 import { LIMITS } from '../../limits.ts';
 import { invalid } from '../../validate.ts';
 import { joined, toAudio, toImage } from '../messages.ts';
 import type { ContentItem, Placed } from './items.ts';
-import { fromEncrypted } from './carried-reasoning.ts';
 import { flatName } from './tools.ts';
 
 export interface Conversation {
@@ -47,7 +47,7 @@ class Builder implements Conversation {
         const content = item.content ?? [];
         const parts = content.length > 0 ? content : (item.summary ?? []);
         const readable = parts.map(({ text }) => text).join('\n\n');
-        this.#reasoning += readable === '' ? fromEncrypted(item.encrypted_content ?? '') : readable;
+        this.#reasoning += readable === '' ? fromCarried(item.encrypted_content ?? '') : readable;
       }
     }
   }
