@@ -18,8 +18,8 @@ export type ApiFamily = 'openai' | 'anthropic' | 'ollama' | 'cohere' | 'native';
 
 export interface StreamFormat {
   readonly contentType: string;
-  /** Written after `heartbeatMs` without other data; null: no heartbeat. */
-  readonly heartbeat: string | null;
+  /** Written after `heartbeatMs` without other data, or called for what is written; null: no heartbeat. */
+  readonly heartbeat: string | (() => string) | null;
   encodeError(error: SvcError, id: string): string;
 }
 
@@ -120,7 +120,8 @@ export class Reply {
     const beat = (): void => {
       this.#open(format);
       // Data that is still in the buffer keeps the connection alive as well.
-      if (!this.#res.writableNeedDrain) this.#res.write(heartbeat);
+      if (this.#res.writableNeedDrain) return;
+      this.#res.write(typeof heartbeat === 'string' ? heartbeat : heartbeat());
     };
     const timer = setInterval(beat, this.#limits.heartbeatMs).unref();
     this.#heartbeat = timer;

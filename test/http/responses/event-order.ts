@@ -52,6 +52,10 @@ function checkItems(events: readonly Event[]): Item[] {
   const open = new Map<number, Open>();
   const output: Item[] = [];
   for (const event of events) {
+    if (event.type === 'response.in_progress') {
+      assert.equal(event['response'].output.map(idOf), output.map(idOf));
+      continue;
+    }
     const index = Number(event['output_index']);
     if (event.type === 'response.output_item.added') {
       assert.is(index, output.length);
@@ -74,6 +78,8 @@ function checkItems(events: readonly Event[]): Item[] {
   assert.is(open.size, 0);
   return output;
 }
+
+const idOf = ({ id }: Item): string => id;
 
 function checkPart(event: Event, state: Open): void {
   const isCall = state.item.type === 'function_call';

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import OpenAI, { APIError } from 'openai';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import { failure } from '../api-failure.ts';
-import { ask, open, type Answer } from '../ask.ts';
+import { ask, type Answer } from '../ask.ts';
 import { FINISH, hello, START, startScripted, text, type ScriptedListener } from '../scripted.ts';
 import { makeGate } from '../../support/gate.ts';
 import { checkEvents } from './event-order.ts';
@@ -303,30 +303,6 @@ test('a prompt that is too long fails a stream by its events, and a whole respon
     assert.is(seen.at(-2)?.response.error.code, 'context_length_exceeded');
     const whole = await failure(client.responses.create(ASK));
     assert.is(whole.code, 'context_length_exceeded');
-  }
-});
-
-test('an error after a heartbeat follows response.created, too', async () => {
-  const own = await startScripted({ limits: { heartbeatMs: 1 } });
-  const begun = makeGate();
-  try {
-    own.backend.script = async function* () {
-      yield START;
-      await begun.opened;
-      throw new SvcError('ENGINE_CRASHED', 'the engine is gone');
-    };
-    const answer = await open({ port: own.port }, '/v1/responses', { body: { ...ASK, stream: true } });
-    begun.open();
-    let all = '';
-    try {
-      for await (const chunk of answer) all += String(chunk);
-    } catch {
-      // The connection breaks off.
-    }
-    const types = eventsIn(all.replaceAll(/^:.*\n\n/gm, '')).map((event) => (event as { type: string }).type);
-    assert.equal(types, ['response.created', 'response.failed', 'error']);
-  } finally {
-    await own.stop();
   }
 });
 

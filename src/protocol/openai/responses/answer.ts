@@ -86,6 +86,7 @@ export class Answer {
       completedAt: this.#completedAt,
       status: this.#status,
       background: this.#options.background ?? false,
+      model: this.#start?.model ?? call.request.model ?? '',
       settings: call.settings,
       store: this.#store,
       ignoredTools: call.tools.ignored,
@@ -113,10 +114,7 @@ export class Answer {
       case 'start':
         this.#start = event;
         this.#status = 'in_progress';
-        return this.#numbered([
-          { type: 'response.created', response: this.response },
-          { type: 'response.in_progress', response: this.response },
-        ]);
+        return this.#progress();
       case 'text':
         return this.#numbered(this.#text(event.text, event.logprobs ?? []));
       case 'reasoning':
@@ -126,6 +124,14 @@ export class Answer {
       case 'finish':
         return this.#numbered(this.#end(event));
     }
+  }
+
+  /**
+   * Events for a client that waits: some have timers that SSE comments do not reset. None after the end. Clients may take
+   * the response of the last one for the whole answer so far.
+   */
+  heartbeat(): ResponseEvent[] {
+    return this.#status === 'in_progress' ? this.#progress() : [];
   }
 
   /** The last event of a complete answer. REQUIRES: `take` got the finish. */
@@ -153,6 +159,12 @@ export class Answer {
     this.#status = 'cancelled';
     const events = [...this.#open].sort((a, b) => a - b).flatMap((index) => this.#close(index, 'incomplete'));
     return this.#numbered([...events, { type: 'response.cancelled', response: this.response }]);
+  }
+
+  #progress(): ResponseEvent[] {
+    const { response } = this;
+    const first = this.#sequence > 0 ? [] : [{ type: 'response.created', response }];
+    return this.#numbered([...first, { type: 'response.in_progress', response }]);
   }
 
   #numbered(events: readonly PartEvent[]): ResponseEvent[] {

@@ -18,6 +18,8 @@ export interface AnswerFacts {
   readonly completedAt: number | null;
   readonly status: ResponseStatus;
   readonly background: boolean;
+  /** Model that answers; before the start the requested one, `''` for the default. */
+  readonly model: string;
   readonly settings: ResponseSettings;
   /** True if the response is, or will be, stored. */
   readonly store: boolean;
@@ -65,7 +67,7 @@ export function toResponse(facts: AnswerFacts): ResponseRecord {
     background: facts.background,
     error: error === null ? null : { code: codeOf(error), message: openAiMessage(error) },
     incomplete_details: status === 'incomplete' ? { reason: incompleteReason(finish) } : null,
-    model: start?.model ?? '',
+    model: facts.model,
     output: [...facts.output],
     ...settings,
     max_tool_calls: null,

@@ -82,6 +82,7 @@ async function stream(exchange: Exchange, batches: Batches): Promise<void> {
 async function send({ reply }: Exchange, batches: Batches): Promise<void> {
   reply.stream({
     contentType: SSE_CONTENT_TYPE,
+    // No event: its number would be that of another event when the stream is read again.
     heartbeat: SSE_HEARTBEAT,
     // No `sequence_number`: the response continues, and its next event has the next one.
     encodeError: (error, id) => sseEvent('error', { type: 'error', ...toOpenAiError(error, id) }),

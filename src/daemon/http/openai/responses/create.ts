@@ -35,6 +35,8 @@ class Run {
   readonly #events: Events;
   readonly #items: readonly ContentItem[];
   readonly #owner: string;
+  /** First events of the stream, until something follows them. */
+  #opening = '';
 
   /** Throws INVALID_REQUEST, and BUSY if the stored conversation is too large for now. */
   static async of(exchange: Exchange, call: ResponsesCall): Promise<Run> {
@@ -61,23 +63,22 @@ class Run {
     this.#exchange.reply.json(200, this.#answer.response);
   }
 
-  /** Sends nothing before the first text: until then an error is an HTTP status, which clients can retry. */
+  /**
+   * Sends nothing before the first text or heartbeat: until then an error is an HTTP status, which clients can retry.
+   */
   async answerStream(): Promise<void> {
     const { reply } = this.#exchange;
     reply.stream({
       contentType: SSE_CONTENT_TYPE,
-      heartbeat: SSE_HEARTBEAT,
-      encodeError: (error, id) => encoded(this.#answer.fail(error, id)),
+      // The comment: while a finished answer is stored.
+      heartbeat: () => this.#opened(encoded(this.#answer.heartbeat())) || SSE_HEARTBEAT,
+      encodeError: (error, id) => this.#opened(encoded(this.#answer.fail(error, id))),
     });
-    let opening = '';
     try {
       for await (const event of this.#events) {
         const text = encoded(this.#answer.take(event));
-        if (event.type === 'start') opening = text;
-        else if (text !== '') {
-          await reply.write(opening + text);
-          opening = '';
-        }
+        if (event.type === 'start') this.#opening = text;
+        else if (text !== '') await reply.write(this.#opened(text));
       }
     } catch (error) {
       if (error instanceof SvcError && error.code === 'CONTEXT_OVERFLOW') await this.#overflow(error);
@@ -88,10 +89,17 @@ class Run {
     reply.end();
   }
 
+  /** The text, after the first events unless they were sent. */
+  #opened(text: string): string {
+    const opening = this.#opening;
+    this.#opening = '';
+    return opening + text;
+  }
+
   /** Codex compacts its history only if an event says so, and the stream ends cleanly. */
   async #overflow(error: SvcError): Promise<void> {
     const { reply, id } = this.#exchange;
-    await reply.write(encoded(this.#answer.fail(error, id)));
+    await reply.write(this.#opened(encoded(this.#answer.fail(error, id))));
     reply.end();
   }
 
