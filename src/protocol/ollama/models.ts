@@ -8,8 +8,11 @@ import { invalid, parse } from '../validate.ts';
 import { nameSchema, withoutLatest, withTag } from './names.ts';
 import { fieldsOf } from './request.ts';
 
-/** Version of Ollama whose API this is: clients compare it before they use a feature. */
-const OLLAMA_VERSION = '0.13.0';
+/**
+ * Version of Ollama whose API this is: clients compare it before they use a feature. No client is known to require a
+ * later one, which would promise features that svc lacks.
+ */
+const OLLAMA_VERSION = '0.14.2';
 
 /** `version`: version of svc. */
 export function toVersion(version: string | null): object {

@@ -7,6 +7,7 @@ import { NO_FACTS } from '../../../src/protocol/ollama/show.ts';
 import type { GenerateEvent } from '../../../src/protocol/generate.ts';
 import type { LoadWishes } from '../../../src/protocol/routes.ts';
 import type { Services } from '../../../src/daemon/services.ts';
+import { read } from '../../architecture/source-files.ts';
 import { ask, type Answer } from '../ask.ts';
 import { FINISH, hello, START, startScripted, text, TINY, type ScriptedListener } from '../scripted.ts';
 
@@ -265,7 +266,7 @@ test('lists', async () => {
   ]);
 });
 
-test('one model and the version', async () => {
+test('one model', async () => {
   listener.world.shelf.describe = () =>
     Promise.resolve({
       ...NO_FACTS,
@@ -291,10 +292,20 @@ test('one model and the version', async () => {
     modified_at: TINY.modified_at,
   });
   assert.is((await ask(listener, '/api/show', { body: { model: 'no' } })).status, 404);
-  assert.match((await ask(listener, '/api/version')).json().version, /^\d+\.\d+\.\d+$/);
   for (const path of ['/', '/api/version', '/api/tags'])
     assert.is((await ask(listener, path, { method: 'HEAD' })).status, 200);
   assert.is((await ask(listener, '/')).text, 'Ollama is running');
+});
+
+/** Versions without which clients send nothing else. That of Codex is Ollama's first with `/v1/responses`. */
+const REQUIRED = { 'codex --oss': '0.13.4', 'another app': '0.14.2' };
+
+test('the version is one that clients accept, and the one of the docs', async () => {
+  const { version } = (await ask(listener, '/api/version')).json() as { version: string };
+  assert.match(version, /^\d+\.\d+\.\d+$/);
+  for (const [client, least] of Object.entries(REQUIRED))
+    assert.ok(version.localeCompare(least, 'en', { numeric: true }) >= 0, `${client} refuses ${version}`);
+  assert.match(read('docs/ollama.md'), `\`version\`: ${version},`);
 });
 
 test('copy, create and delete need an admin key, their method, and JSON', async () => {
