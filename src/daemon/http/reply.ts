@@ -20,6 +20,8 @@ export interface StreamFormat {
   readonly contentType: string;
   /** Written after `heartbeatMs` without other data, or called for what is written; null: no heartbeat. */
   readonly heartbeat: string | (() => string) | null;
+  /** Heartbeats come after this many times `heartbeatMs`; absent: 1. */
+  readonly heartbeatFactor?: number;
   encodeError(error: SvcError, id: string): string;
 }
 
@@ -115,7 +117,7 @@ export class Reply {
   /** Begins a stream; nothing is sent before the first `write` or heartbeat. */
   stream(format: StreamFormat): void {
     this.#stream = format;
-    const { heartbeat } = format;
+    const { heartbeat, heartbeatFactor = 1 } = format;
     if (heartbeat === null) return;
     const beat = (): void => {
       this.#open(format);
@@ -123,7 +125,7 @@ export class Reply {
       if (this.#res.writableNeedDrain) return;
       this.#res.write(typeof heartbeat === 'string' ? heartbeat : heartbeat());
     };
-    const timer = setInterval(beat, this.#limits.heartbeatMs).unref();
+    const timer = setInterval(beat, this.#limits.heartbeatMs * heartbeatFactor).unref();
     this.#heartbeat = timer;
     this.#res.once('close', () => clearInterval(timer));
   }

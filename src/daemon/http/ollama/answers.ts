@@ -48,10 +48,17 @@ async function answer(exchange: Exchange, api: OllamaApi, call: OllamaCall): Pro
   reply.json(200, toLastLine(api, model, wholeOf(collected), collected.finish, contextAfter(call, collected)));
 }
 
-/** Sends nothing before the first text: until then an error is an HTTP status. */
+/**
+ * Times `heartbeatMs`: 60 s. Clients on Node give up after 300 s without data; until the first line an error is an HTTP
+ * status, which clients show better.
+ */
+const HEARTBEAT_FACTOR = 6;
+
+/** Sends nothing before the first text or heartbeat: until then an error is an HTTP status. */
 async function answerStream(reply: Reply, api: OllamaApi, call: OllamaCall, events: Events): Promise<void> {
   const { model } = call;
-  reply.stream(LINES);
+  const heartbeat = (): string => ndjsonLine(toLine(api, model, {}));
+  reply.stream({ ...LINES, heartbeat, heartbeatFactor: HEARTBEAT_FACTOR });
   const facts = new Collector();
   const send = async (piece: OllamaPiece): Promise<void> => {
     await reply.write(ndjsonLine(toLine(api, model, piece)));

@@ -5,7 +5,7 @@ import type { Reply, StreamFormat } from '../reply.ts';
 
 export const LINES: StreamFormat = {
   contentType: NDJSON_CONTENT_TYPE,
-  // Its clients take every line, also an empty one, for JSON.
+  // Its clients take every line, also an empty one, for JSON. Answers have one of their own.
   heartbeat: null,
   encodeError: (error) => ndjsonLine(toOllamaError(error)),
 };
