@@ -45,7 +45,7 @@ export interface Trial<Event extends AnswerEvent> {
   readonly deadline: number | null;
   /** Attempts are appended as they are made. */
   readonly attempts: Attempt[];
-  /** Called before a request to a provider; throws if it is not allowed. */
+  /** Called right before a request is sent to a backend; throws if it is not allowed. */
   admit(provider: string): Promise<void>;
   /** A cloud provider is asked. */
   onAsked(provider: string): void;
@@ -138,20 +138,24 @@ export class Attempts {
     if (backend === undefined) {
       throw new SvcError('CONFIG_INVALID', `no provider is named '${provider}'`, { hint: 'see `svc provider list`' });
     }
-    await trial.admit(provider);
     const share = shareOfDeadline(trial.deadline, alternatives, provider);
     const signal = share === null ? context.signal : AbortSignal.any([context.signal, share.signal]);
-    const askedAt = performance.now();
-    const isImpatient = (): boolean => signal.aborted && performance.now() - askedAt < PATIENCE_MS;
+    let askedAt: number | null = null;
+    // What fails before the provider is asked, such as its budget, is not a failure of the provider.
+    const isExcused = (): boolean => askedAt === null || (signal.aborted && performance.now() - askedAt < PATIENCE_MS);
     const { span } = context;
     const engine = span && provider === LOCAL ? new EngineTrace(span, trial.kind === 'generation') : null;
-    const begin = (): Promise<Begun<Event>> => {
+    // Admitted only once the circuit lets the request pass: one that is never sent must not be counted.
+    const begin = async (): Promise<Begun<Event>> => {
+      signal.throwIfAborted();
+      await trial.admit(provider);
+      askedAt = performance.now();
       if (provider !== LOCAL) trial.onAsked(provider);
       const events = trial.ask(backend, model, { ...context, signal });
-      return firstWord(backend, events, signal, engine, trial.onTaken);
+      return await firstWord(backend, events, signal, engine, trial.onTaken);
     };
     try {
-      return await (this.circuit(backend)?.run(begin, isImpatient) ?? begin());
+      return await (this.circuit(backend)?.run(begin, isExcused) ?? begin());
     } catch (error) {
       engine?.end(SvcError.from(error).code);
       if (!context.signal.aborted) trial.onTaken(null);

@@ -2,8 +2,9 @@
  * Circuit breaker of a provider. After FAILURES consecutive failures the circuit opens, each time for longer; then it
  * is half-open: one request tries the provider and the others wait for its first content. Only a complete answer resets
  * the count, so answers that always break off midway open the circuit too. Caller errors do not count as failures, nor
- * are errors that show that the provider is alive (busy, key refused). A caller's own deadline counts only if the
- * provider had been silent for PATIENCE_MS: otherwise any client could open the circuit for all with tiny deadlines.
+ * are errors that show that the provider is alive (busy, key refused), nor are errors before the provider was asked (its
+ * budget is used up). A caller's own deadline counts only if the provider had been silent for PATIENCE_MS: otherwise any
+ * client could open the circuit for all with tiny deadlines.
  */
 import {
   BrokenCircuitError,
@@ -25,7 +26,7 @@ const LONGEST_PAUSE_MS = 60_000;
 
 const IS_FAILURE: ReadonlySet<ErrorCode> = new Set(['PROVIDER_FAILED', 'ENGINE_CRASHED', 'NOT_READY', 'TIMEOUT']);
 
-/** Wraps a failure caused by the caller, which does not count. */
+/** Wraps a failure that the provider did not cause, which does not count. */
 class Excused extends Error {
   constructor(failure: unknown) {
     super('excused', { cause: failure });
@@ -59,7 +60,7 @@ export class Circuit {
 
   /**
    * Rejects with NOT_READY, without calling `act`, while the circuit is open. `isExcused` is called when `act` has
-   * failed: true if the caller caused it.
+   * failed: true if the provider did not cause it.
    */
   async run<Result>(act: () => Promise<Result>, isExcused: () => boolean): Promise<Result> {
     try {
@@ -110,7 +111,10 @@ export class Circuit {
     };
   }
 
-  /** In half-open state a cancelled trial counts as a failure too, because it proves nothing. */
+  /**
+   * In half-open state a trial that was cancelled, or that the budget refused, counts as a failure too, because it proves
+   * nothing.
+   */
   #counts(thrown: unknown): boolean {
     const isTrial = this.#breaker.state === CircuitState.HalfOpen;
     if (thrown instanceof Excused) return isTrial;

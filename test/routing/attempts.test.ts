@@ -3,18 +3,12 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setImmediate } from 'node:timers/promises';
 import { SvcError } from '../../src/protocol/errors.ts';
-import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../src/protocol/generate.ts';
+import type { GenerateEvent, RouteEvent } from '../../src/protocol/generate.ts';
 import type { Policies } from '../../src/routing/policy.ts';
-import { Router } from '../../src/routing/router.ts';
 import { waitFor } from '../support/wait.ts';
 import { aborted, FINISH, hello, ScriptedBackend, START, text, type Script } from '../http/scripted.ts';
-import { ALL, collect, context, failure, make, provider, REQUEST } from './support.ts';
+import { ALL, collect, context, failure, fails, make, provider, REQUEST, TO_A } from './support.ts';
 
-const TO_A: GenerateRequest = { ...REQUEST, route: 'provider:a' };
-const fails = (error: () => SvcError): Script =>
-  async function* () {
-    throw error();
-  };
 const broken = (): SvcError => new SvcError('PROVIDER_FAILED', 'broken');
 
 function routeOf(events: readonly (RouteEvent | GenerateEvent)[]): RouteEvent['route'] {
@@ -303,19 +297,6 @@ test('a timeout of the daemon counts as a failure, and so does a caller deadline
   } finally {
     performance.now = now;
   }
-});
-
-test('a provider that does not admit the request is not asked, and a fallback may answer', async () => {
-  const a = provider('a', hello);
-  const b = provider('b', hello);
-  const router = new Router(new Map([a, b].map((one) => [one.name, one])), {
-    policies: () => ALL,
-    admit: async (name) => {
-      if (name === 'a') throw new SvcError('BUSY', 'the day is used up', { retryAfterSeconds: 3600 });
-    },
-  });
-  assert.is(routeOf(await collect(router.route(REQUEST, context()))).chosen, 'b');
-  assert.is(a.requests.length, 0);
 });
 
 test.run();

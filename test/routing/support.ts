@@ -8,6 +8,7 @@ import { Router, type Outcome } from '../../src/routing/router.ts';
 import { LOCAL, ScriptedBackend, type Script } from '../http/scripted.ts';
 
 export const REQUEST: GenerateRequest = { messages: [{ role: 'user', content: 'hi' }], sampling: {}, stop: [] };
+export const TO_A: GenerateRequest = { ...REQUEST, route: 'provider:a' };
 
 export function context(signal: AbortSignal = new AbortController().signal): GenerateContext {
   return { traceId: 'trace', caller: CONTROL_CALLER, signal, arrivedAt: performance.now() };
@@ -40,6 +41,11 @@ export const ALL: Policies = {
 
 export const provider = (name: string, script: Script): ScriptedBackend =>
   new ScriptedBackend(script, { ...LOCAL, name, kind: 'openai' });
+
+export const fails = (error: () => SvcError): Script =>
+  async function* () {
+    throw error();
+  };
 
 /** A router over `backends`, and the outcomes that it reports. */
 export function make(policies: Policies, ...backends: ScriptedBackend[]): { router: Router; outcomes: Outcome[] } {
