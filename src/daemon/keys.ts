@@ -68,10 +68,13 @@ export class Keys implements Access {
     return best === undefined ? null : { scope: best.scope, key: best.name, ...given({ limits: best.limits }) };
   }
 
-  /** True if there is a valid key of this name. Never rejects. */
+  /** True if there is a valid key of this name. Rejects with NOT_READY while the key file cannot be used. */
   async has(name: string): Promise<boolean> {
     if (name === CONSOLE_KEY && !this.#sessions.isEmpty) return true;
-    const known = (await this.#current()) ?? [];
+    const known = await this.#current();
+    if (known === null) {
+      throw new SvcError('NOT_READY', this.#trouble ?? 'the API keys cannot be read', { retryAfterSeconds: 1 });
+    }
     return known.some((key) => key.name === name && !isExpired(key));
   }
 

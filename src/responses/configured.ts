@@ -24,6 +24,7 @@ export function responseStoreOf(
   });
 }
 
+/** `keys.has` rejects with a retryable error while it is not known whether there is such a key. */
 export function backgroundOf(
   store: ResponseStore,
   router: { readonly route: Route },
@@ -36,7 +37,7 @@ export function backgroundOf(
     tracer,
     async *route(request, context) {
       const { kind, name } = context.caller;
-      // Perhaps the key was deleted since the response was requested.
+      // Perhaps the key was deleted since the response was requested. While that is not known, the response waits.
       if (kind === 'key' && !(await keys.has(name ?? ''))) {
         throw new SvcError('UNAUTHORIZED', 'the API key that asked for this response is no longer valid');
       }
