@@ -7,6 +7,7 @@ import { SvcError } from '../../src/protocol/errors.ts';
 
 const MB = 1e6;
 const LAYERS = 10;
+const SETTINGS = { context_length: 'models.one.context_length', cache_type: 'engine.cache_type' };
 
 interface Machine {
   /** Free GPU memory; absent if there is no GPU. */
@@ -70,7 +71,7 @@ const choose = (
   machine: Machine = {},
   atLeast = 0,
   trained: number | null = null,
-): Promise<Plan> => chooseFit({ model: 'one', options, trained, atLeast }, bound, dry_run(machine));
+): Promise<Plan> => chooseFit({ model: 'one', options, settings: SETTINGS, trained, atLeast }, bound, dry_run(machine));
 
 async function refusal(plan: Promise<Plan>): Promise<SvcError> {
   try {
@@ -85,7 +86,7 @@ async function refusal(plan: Promise<Plan>): Promise<SvcError> {
 test('options that fit are used unchanged, after one dry run', async () => {
   const asked: NativeLoadOptions[] = [];
   const plan = await chooseFit(
-    { model: 'one', options: {}, trained: null, atLeast: 0 },
+    { model: 'one', options: {}, settings: SETTINGS, trained: null, atLeast: 0 },
     room(null),
     dry_run({}, asked),
   );
@@ -125,7 +126,7 @@ test('options set by the user are not changed: the load is refused with both siz
     error.message,
     'not enough memory for one: a context of 32768 tokens needs 468 MB of RAM, and 200 MB are free',
   );
-  assert.match(error.hint ?? '', /a context of 11776 tokens fits: svc config set engine.context_length 11776/);
+  assert.is(error.hint, 'a context of 11776 tokens fits: svc config set models.one.context_length 11776');
 
   const typed = await refusal(choose({ context_length: 8192, cache_type: 'f16' }, room(200 * MB)));
   assert.match(typed.hint ?? '', /a context of 5888 tokens fits/);
@@ -240,7 +241,20 @@ test('a requested context is reached by Q8_0 if necessary, or refused with what 
   assert.equal(await chosen(room(700 * MB), 131_072, {}, {}, 100_000), [111_872, 'q8_0', 8192]);
   const error = await refusal(choose({}, room(700 * MB), {}, 120_000, 131_072));
   assert.match(error.message, /a context of 120064 tokens needs 1341 MB of RAM, and 700 MB are free/);
-  assert.match(error.hint ?? '', /a context of 55808 tokens fits/);
+  assert.is(error.hint, 'a context of 55808 tokens fits: ask for at most 55808 tokens');
+});
+
+test('a refused context names what asked for it: the request, or the setting if that does not fit either', async () => {
+  const hint = async (configured: number | undefined, atLeast: number, bound = room(200 * MB)): Promise<string> => {
+    const options = configured === undefined ? {} : { context_length: configured };
+    return (await refusal(choose(options, bound, {}, atLeast))).hint ?? '';
+  };
+  assert.is(await hint(undefined, 20_000), 'a context of 11776 tokens fits: ask for at most 11776 tokens');
+  assert.is(await hint(4096, 20_000), 'a context of 11776 tokens fits: ask for at most 11776 tokens');
+  const set = 'a context of 11776 tokens fits: svc config set models.one.context_length 11776';
+  assert.is(await hint(16_384, 20_000), set);
+  assert.is(await hint(16_384, 4096), set);
+  assert.match(await hint(undefined, 20_000, room(120 * MB)), /not even a context of 2048 tokens fits/);
 });
 
 test('an embedding model gets the requested context at once, or is refused with what fits', async () => {
@@ -252,7 +266,7 @@ test('an embedding model gets the requested context at once, or is refused with 
   });
   const error = await refusal(choose({}, room(300 * MB), embeds, 20_000, 32_768));
   assert.match(error.message, /a context of 20224 tokens needs 342 MB of RAM, and 300 MB are free/);
-  assert.match(error.hint ?? '', /a context of 8192 tokens fits/);
+  assert.is(error.hint, 'a context of 8192 tokens fits: ask for at most 8192 tokens');
 });
 
 test('the layers stay on the GPU: the context is what fits beside them', async () => {

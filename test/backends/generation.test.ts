@@ -338,7 +338,8 @@ test('an error about the context says what helps with this model', () => {
   const request = { messages: [], sampling: {}, stop: [] };
   const hint = (code: 'CONTEXT_OVERFLOW' | 'OUT_OF_MEMORY', context: number, isChosen: boolean, q8 = false): string => {
     const info = { context_length: context, trained_context_length: 32_768, makes_embeddings: false };
-    const plan = { isChosen, options: q8 ? { cache_type: 'q8_0' as const } : {} };
+    const settings = { context_length: 'models.m.context_length', cache_type: 'models.m.cache_type' };
+    const plan = { isChosen, settings, options: q8 ? { cache_type: 'q8_0' as const } : {} };
     const engine = { info: info as EngineInfo, plan };
     return explained(new SvcError(code, 'it has 40000 tokens'), request, engine).hint ?? '';
   };
@@ -349,16 +350,16 @@ test('an error about the context says what helps with this model', () => {
   );
   assert.is(
     hint('CONTEXT_OVERFLOW', 4096, false),
-    `${shorter}; or set a longer context: svc config set engine.context_length N (the model was trained for 32768)`,
+    `${shorter}; or set a longer context: svc config set models.m.context_length N (the model was trained for 32768)`,
   );
   assert.is(
     hint('CONTEXT_OVERFLOW', 12_288, true),
-    `${shorter}; no longer context fits into memory (the model was trained for 32768): unload other models (svc model unload NAME), or svc config set engine.cache_type q8_0, and load it again`,
+    `${shorter}; no longer context fits into memory (the model was trained for 32768): unload other models (svc model unload NAME), or svc config set models.m.cache_type q8_0, and load it again`,
   );
   assert.not.match(hint('CONTEXT_OVERFLOW', 12_288, true, true), /q8_0/);
   assert.is(
     hint('OUT_OF_MEMORY', 32_768, true),
-    `${shorter}; for more memory, unload other models (svc model unload NAME), or svc config set engine.cache_type q8_0`,
+    `${shorter}; for more memory, unload other models (svc model unload NAME), or svc config set models.m.cache_type q8_0`,
   );
 });
 

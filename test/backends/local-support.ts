@@ -48,6 +48,7 @@ export function fixedStore(
         ? Promise.reject(new SvcError('MODEL_NOT_FOUND', `there is no model ${String(name)}`))
         : Promise.resolve(found);
     },
+    settingOf: (name, key) => Promise.resolve(`models.${name}.${key}`),
     noteLoad: () => Promise.resolve(),
   };
 }

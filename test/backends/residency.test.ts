@@ -168,8 +168,17 @@ it(
     assert.is(events.context_length, 5888);
     const error = await failure(answer(backend, 'large', { context_length: 8192 }));
     assert.is(error.code, 'OUT_OF_MEMORY');
-    assert.match(error.hint ?? '', /a context of 5888 tokens fits/);
+    assert.is(error.hint, 'a context of 5888 tokens fits: ask for at most 5888 tokens');
     assert.is(textOf(await answer(backend, 'large')), 'word ');
+  },
+);
+
+testWith(
+  'a configured context that does not fit is refused with the setting that decides for the model',
+  () => makeFakeLocal({ large: { weights: 40 * MB, cachePerToken: 20_000 } }, { context_length: 8192 }, null, BUDGET),
+  async ({ backend }) => {
+    const { hint } = await failure(answer(backend, 'large'));
+    assert.is(hint, 'a context of 5888 tokens fits: svc config set models.large.context_length 5888');
   },
 );
 

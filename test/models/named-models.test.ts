@@ -50,6 +50,27 @@ test('a name is listed as a model of its own, with the settings of its chain', a
   assert.equal(await models.find(`file:${modelPath('tiny-llama')}`), await models.find('Tiny'));
 });
 
+test('the setting that decides for a model is found by each of its names', async ({ named, store }) => {
+  await store.registry.update(({ models }) => {
+    for (const each of models) each.aliases = ['small'];
+  });
+  const models = named({
+    long: { from: 'plumber', context_length: 8192 },
+    mario: { from: 'plumber' },
+    plumber: { from: 'tiny', cache_type: 'f16' },
+    lost: { from: 'gone', cache_type: 'q8_0' },
+    Small: { context_length: 4096 },
+  });
+  const settings = async (name: string): Promise<string[]> =>
+    await Promise.all([models.settingOf(name, 'context_length'), models.settingOf(name, 'cache_type')]);
+  assert.equal(await settings('long'), ['models.long.context_length', 'models.plumber.cache_type']);
+  assert.equal(await settings('Mario'), ['models.Small.context_length', 'models.plumber.cache_type']);
+  assert.equal(await settings('Tiny'), ['models.Small.context_length', 'engine.cache_type']);
+  assert.equal(await settings('builtin'), ['engine.context_length', 'engine.cache_type']);
+  assert.equal(await settings('lost'), ['engine.context_length', 'models.lost.cache_type']);
+  assert.equal(await settings('nobody'), ['engine.context_length', 'engine.cache_type']);
+});
+
 test('a name can be the default model', async ({ named, store }) => {
   const models = named({ mario: { from: 'Tiny' } });
   await models.setDefault('Mario');

@@ -19,7 +19,7 @@ import type { Leaving, Visit } from './backoff.ts';
 import type { EngineModel } from './engine-model.ts';
 import type { ContentEvent, EngineAnswer } from './generation.ts';
 import type { Pool } from './pool.ts';
-import { checkKind, explained, type Wanted } from './request.ts';
+import { checkKind, explained, settingsOf, type Wanted } from './request.ts';
 import type { Supervisor } from './supervisor.ts';
 import type { Turn } from './suspects.ts';
 
@@ -132,7 +132,7 @@ export class Answers {
       ready: async () => {
         await engine.ready(signal, mayChange ? length : 0);
         const has = engine.info?.context_length ?? length;
-        if (!mayChange && has < length) throw mayNotReload(model.id, has);
+        if (!mayChange && has < length) throw mayNotReload(model.id, has, settingsOf(engine).context_length);
       },
       release: () => {
         const stay = keep_alive_seconds ?? model.settings?.keep_alive;
@@ -144,12 +144,13 @@ export class Answers {
   }
 }
 
-function mayNotReload(model: string, contextLength: number): SvcError {
+/** `setting`: the one that decides for this model. */
+function mayNotReload(model: string, contextLength: number, setting: string): SvcError {
   return new SvcError(
     'FORBIDDEN',
     `context_length is larger than the ${String(contextLength)} tokens that ${model} is loaded with, and this API key may not reload it`,
     {
-      hint: 'omit context_length, set engine.context_length in the config, or use a key with scope admin',
+      hint: `omit context_length, set ${setting} in the config, or use a key with scope admin`,
       param: 'context_length',
     },
   );

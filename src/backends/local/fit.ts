@@ -53,11 +53,18 @@ export interface Room {
   readonly budget: number | null;
 }
 
+/** Names of the settings that decide for a model, for hints: its own, or those of the section `engine`. */
+export interface SettingNames {
+  readonly context_length: string;
+  readonly cache_type: string;
+}
+
 export interface Wish {
   /** Model id, for errors. */
   readonly model: string;
   /** Configured settings; absent ones are chosen here. */
   readonly options: NativeLoadOptions;
+  readonly settings: SettingNames;
   /** Trained context length, in tokens. null: unknown, then the KV cache does not grow. */
   readonly trained: number | null;
   /** Context length requested by a client, in tokens; 0: none. */
@@ -78,6 +85,7 @@ export interface Plan {
   readonly steps: readonly Step[];
   /** True if the context length was chosen here; false if it is configured. */
   readonly isChosen: boolean;
+  readonly settings: SettingNames;
   /** Part of the host bytes: weights used directly in the mapped file. */
   readonly mappedBytes: number;
   /** Free bytes of each device minus the margin. null: unknown. */
@@ -119,13 +127,14 @@ function places({ bytes, free }: Pick<Plan, 'bytes' | 'free'>, room: Room): Plac
 
 /** Throws OUT_OF_MEMORY, or the dry run's error. */
 export async function chooseFit(wish: Wish, room: Room, estimate: Estimate): Promise<Plan> {
-  return { ...(await choose(wish, room, estimate)), isChosen: wish.options.context_length === undefined };
+  const { options, settings } = wish;
+  return { ...(await choose(wish, room, estimate)), isChosen: options.context_length === undefined, settings };
 }
 
-type Chosen = Omit<Plan, 'isChosen'>;
+type Chosen = Omit<Plan, 'isChosen' | 'settings'>;
 
 async function choose(wish: Wish, room: Room, estimate: Estimate): Promise<Chosen> {
-  const { model, options, trained, atLeast } = wish;
+  const { options, trained, atLeast } = wish;
   const longer = options.context_length === undefined ? lengthsUpTo(trained) : [];
   let plans = await plansOf(options, [options.context_length ?? 0, ...longer], estimate);
   const [usual] = plans;
@@ -150,7 +159,7 @@ async function choose(wish: Wish, room: Room, estimate: Estimate): Promise<Chose
   const mayBeShorter = options.context_length === undefined && (shorter?.contextLength ?? 0) >= atLeast;
   if (shorter !== null && mayBeShorter) return shorter;
   const fitting = shorter ?? (fits(usual, room) ? usual : null);
-  throw refusal(model, first, room, fitting?.contextLength ?? null);
+  throw refusal(wish, first, room, fitting?.contextLength ?? null);
 }
 
 /** Lengths above the default, each twice the one before, up to the trained one. */
@@ -169,7 +178,7 @@ const lengthsOf = (plans: Lengths): number[] => plans.map(({ contextLength }) =>
 
 /** Gives the settings of `plans` the longest context that fits, or Q8_0 where only that makes it long enough. */
 async function longestOf(plans: Lengths, wish: Wish, room: Room, estimate: Estimate): Promise<Chosen> {
-  const { model, options, trained, atLeast } = wish;
+  const { options, trained, atLeast } = wish;
   const good = Math.max(Math.min(trained ?? 0, GOOD_CONTEXT_LENGTH), atLeast);
   let steps = await fittingOf(plans, room, estimate);
   if (longestIn(steps) < good && plans[0].options.cache_type === undefined) {
@@ -179,7 +188,7 @@ async function longestOf(plans: Lengths, wish: Wish, room: Room, estimate: Estim
   }
   if (longestIn(steps) >= atLeast) return growing(steps);
   const [asked] = await plansOf(options, [atLeast], estimate);
-  throw refusal(model, asked, room, longestIn(steps));
+  throw refusal(wish, asked, room, longestIn(steps));
 }
 
 const longestIn = (plans: Lengths): number => (plans.at(-1) as LengthPlan).contextLength;
@@ -351,14 +360,24 @@ function sharedBy(least: LengthPlan, most: LengthPlan, room: Room): number {
   return Math.max(0, Math.min(1, ...parts));
 }
 
-function refusal(model: string, plan: LengthPlan, room: Room, fitting: number | null): SvcError {
-  const hint =
-    fitting === null
-      ? `not even a context of ${String(MIN_CONTEXT_LENGTH)} tokens fits: free some memory, or use a smaller model`
-      : `a context of ${String(fitting)} tokens fits: svc config set engine.context_length ${String(fitting)}`;
-  return new SvcError('OUT_OF_MEMORY', `not enough memory for ${model}: ${shortage(plan.contextLength, plan, room)}`, {
-    hint,
+function refusal(wish: Wish, plan: LengthPlan, room: Room, fitting: number | null): SvcError {
+  const lacks = shortage(plan.contextLength, plan, room);
+  return new SvcError('OUT_OF_MEMORY', `not enough memory for ${wish.model}: ${lacks}`, {
+    hint: wayOut(wish, fitting),
   });
+}
+
+/** `fitting`: the longest context that fits, in tokens; null: none. */
+function wayOut({ options, settings }: Wish, fitting: number | null): string {
+  if (fitting === null) {
+    return `not even a context of ${String(MIN_CONTEXT_LENGTH)} tokens fits: free some memory, or use a smaller model`;
+  }
+  const { context_length: configured = 0 } = options;
+  const most = String(fitting);
+  // The config alone would fit, or sets no length: then a request, or `svc model load --context`, asked for too much.
+  const help =
+    fitting < configured ? `svc config set ${settings.context_length} ${most}` : `ask for at most ${most} tokens`;
+  return `a context of ${most} tokens fits: ${help}`;
 }
 
 /** What a context of `cells` tokens lacks, with both sizes. REQUIRES: it does not fit. */

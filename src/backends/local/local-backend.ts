@@ -3,7 +3,7 @@
  *
  *   generate, embed, rerank, tokenize ──► answers ──► pool (an engine per file and load settings) ──► supervisor ──► engine process
  */
-import type { EngineRequest, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
+import type { EngineRequest, NativeDevice } from '../../engine/addon.ts';
 import { hostMemory, type HostMemory } from '../../process/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -36,11 +36,11 @@ import { progressOfLoad } from '../load-progress.ts';
 import { Answers, contextOf, toMilliseconds } from './answers.ts';
 import { engineStatus, type EngineStatus } from './engine-status.ts';
 import { settlesWithin } from './deferred.ts';
-import { draftPathFor } from './draft-model.ts';
 import { engineModelOf, type EngineModel } from './engine-model.ts';
 import { EstimateCache } from './estimate-cache.ts';
 import { totalOf } from './fit.ts';
-import { adapterFilesOf, tried, withAdapters } from './lora.ts';
+import { loadWishOf, type PrefixPlace } from './load-wish.ts';
+import { tried, withAdapters } from './lora.ts';
 import { cacheTypeOf, loadedHealth, placementOf } from './loaded-health.ts';
 import { Pool } from './pool.ts';
 import { checkDimensions, suited, toEngineRequest, toEngineText, withSettings } from './request.ts';
@@ -64,16 +64,6 @@ export interface EngineSettings extends LoadDefaults {
   readonly prefix_disk_bytes?: number;
   readonly prefix_sharing?: 'all' | 'key';
   readonly repetition_guard?: RequestSettings['repetition_guard'];
-}
-
-/** Disk tier of the prefix cache. */
-export interface PrefixPlace {
-  /** Directory of a model's files; called when its engine is started. The daemon limits all directories together. */
-  folderOf(modelPath: string): string;
-  /** File-name prefix for a model's entries; letters and digits. */
-  nameOf(modelPath: string): string;
-  /** The secret that authenticates the files: 32 hexadecimal digits. */
-  key(): string;
 }
 
 /** The memory settings of the config's `models` section. */
@@ -382,31 +372,18 @@ export class LocalBackend implements Backend {
     for (const engine of this.#pool.engines) engine.send({ type: 'prefix_bytes', bytes });
   }
 
-  #prefixOptions(modelPath: string): Partial<NativeLoadOptions> {
-    const { prefixes } = this.#options;
-    if (prefixes === undefined || this.#prefixBytes === 0) return {};
-    return {
-      prefix_folder: prefixes.folderOf(modelPath),
-      prefix_model: prefixes.nameOf(modelPath),
-      prefix_bytes: this.#prefixBytes,
-      prefix_key: prefixes.key(),
-    };
-  }
-
   #createEngine(model: EngineModel): Supervisor {
-    const { engine, store, log, entry, onChange } = this.#options;
+    const { engine, store, log, entry, prefixes, onChange } = this.#options;
     // The config has the engine's names.
     const { threads, prompt_threads, max_sequences = DEFAULT_MAX_SEQUENCES } = engine;
-    const settings = { ...given({ threads, prompt_threads, max_sequences }), ...model.load };
+    const general = given({ threads, prompt_threads, max_sequences });
     const created: Supervisor = new Supervisor({
       model,
       plan: async (supervisor, estimate, signal, onPlan) => {
         const cached = this.#estimates.of(model, estimate);
-        const draft_path = await draftPathFor(model, { store, log });
-        const projector_path = model.projector ?? undefined;
-        const files = { draft_path, projector_path, adapters: adapterFilesOf(model) };
-        const options = { ...settings, ...this.#prefixOptions(model.path), ...given(files) };
-        await this.#residency.plan(supervisor, options, cached, signal, onPlan);
+        const prefixBytes = this.#prefixBytes;
+        const wish = await loadWishOf(model, { store, log, engine: general, prefixes, prefixBytes });
+        await this.#residency.plan(supervisor, wish, cached, signal, onPlan);
       },
       grow: (supervisor, demand) => this.#residency.grow(supervisor, demand),
       shaderFolder: this.#options.shaderFolderOf?.(model.path),

@@ -27,7 +27,7 @@ import type { DetokenizeRequest, TokenizeRequest, TokenizeTextRequest } from '..
 import { invalid } from '../../protocol/validate.ts';
 import type { GenerateContext } from '../backend.ts';
 import { toChat, toMessages } from './chat.ts';
-import type { Plan } from './fit.ts';
+import type { Plan, SettingNames } from './fit.ts';
 import { withTakenResults } from './media/results.ts';
 import { Compiled } from './schema/compiled.ts';
 import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';
@@ -150,7 +150,7 @@ function compiled(format: Exclude<Format, { type: 'grammar' }>): string {
 /** What an engine reports of its model, and how it was loaded; null before. */
 export interface PlannedEngine {
   readonly info: EngineInfo | null;
-  readonly plan: Pick<Plan, 'options' | 'isChosen'> | null;
+  readonly plan: Pick<Plan, 'options' | 'isChosen' | 'settings'> | null;
 }
 
 /**
@@ -205,14 +205,21 @@ function longerContext(engine: PlannedEngine): string {
   const trained = trained_context_length === 0 ? '' : ` (the model was trained for ${String(trained_context_length)})`;
   // Embedding models have a fixed default.
   if (engine.plan?.isChosen !== true || engine.info?.makes_embeddings === true) {
-    return `or set a longer context: svc config set engine.context_length N${trained}`;
+    const { context_length: setting } = settingsOf(engine);
+    return `or set a longer context: svc config set ${setting} N${trained}`;
   }
   return `no longer context fits into memory${trained}: ${MORE_MEMORY.replace('for more memory, ', '')}${smallerCache(engine)}, and load it again`;
 }
 
 /** q8_0 takes half the memory of f16. */
-function smallerCache({ plan }: PlannedEngine): string {
-  return plan?.options.cache_type === 'q8_0' ? '' : ', or svc config set engine.cache_type q8_0';
+function smallerCache(engine: PlannedEngine): string {
+  const { cache_type: setting } = settingsOf(engine);
+  return engine.plan?.options.cache_type === 'q8_0' ? '' : `, or svc config set ${setting} q8_0`;
+}
+
+/** Names of the settings that decide for this engine. */
+export function settingsOf({ plan }: Pick<PlannedEngine, 'plan'>): SettingNames {
+  return plan?.settings ?? { context_length: 'engine.context_length', cache_type: 'engine.cache_type' };
 }
 
 export function toLogprobs(logprobs: NonNullable<EngineOutput['logprobs']>): TokenLogprobs[] {

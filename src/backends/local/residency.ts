@@ -18,7 +18,7 @@
  * is waited for: a busy model may itself wait to grow, or for a load that waits for this one.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { CellDemand, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
+import type { CellDemand, NativeDevice } from '../../engine/addon.ts';
 import type { HostMemory } from '../../process/host-memory.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -36,6 +36,7 @@ import {
   type Plan,
   type Room,
   type Step,
+  type Wish,
 } from './fit.ts';
 import type { Pool } from './pool.ts';
 import type { Supervisor } from './supervisor.ts';
@@ -72,7 +73,7 @@ export class Residency {
   /** Throws OUT_OF_MEMORY, the dry run's error, or `signal.reason`. */
   async plan(
     engine: Supervisor,
-    options: NativeLoadOptions,
+    asked: Pick<Wish, 'options' | 'settings'>,
     estimate: Estimate,
     signal: AbortSignal,
     onPlan: (plan: Plan) => void,
@@ -82,7 +83,7 @@ export class Residency {
     this.#turn = done.promise;
     try {
       await abortable(before, signal);
-      await this.#plan(engine, options, estimate, signal, onPlan);
+      await this.#plan(engine, asked, estimate, signal, onPlan);
     } finally {
       // Even if this plan was aborted, the next one still waits for those before it.
       void before.finally(done.resolve);
@@ -91,15 +92,15 @@ export class Residency {
 
   async #plan(
     engine: Supervisor,
-    options: NativeLoadOptions,
+    asked: Pick<Wish, 'options' | 'settings'>,
     estimate: Estimate,
     signal: AbortSignal,
     onPlan: (plan: Plan) => void,
   ): Promise<void> {
     const { pool } = this.#options;
     const { id, context_length: trained } = engine.model;
-    const wish = { model: id, options, trained };
-    const { context_length } = options;
+    const wish = { model: id, ...asked, trained };
+    const { context_length } = asked.options;
     if (trained !== null && (context_length ?? 0) > trained) {
       const facts = { model: id, context_length, trained_context_length: trained };
       this.#options.log.warn(facts, 'the configured context is longer than the model was trained for');

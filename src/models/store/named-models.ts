@@ -9,7 +9,14 @@
  */
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
-import { chainOf, merged, nameIn, type ModelNames, type ModelSettings } from '../../protocol/model/settings.ts';
+import {
+  chainOf,
+  merged,
+  nameIn,
+  type ModelNames,
+  type ModelSettings,
+  type SharedSetting,
+} from '../../protocol/model/settings.ts';
 import type { ModelRecord, TriedCapability } from '../../protocol/records.ts';
 import { unknownFile } from './record.ts';
 import type { ModelStore } from './store.ts';
@@ -60,6 +67,18 @@ export class NamedModels {
     const { record, failure } = await this.#recordOf(own, chosen);
     if (failure !== undefined) throw failure;
     return record;
+  }
+
+  /**
+   * Name of the setting in the config that decides for the model `name`: that of the name itself, of one that it is made
+   * from, or of the section `engine`. Never rejects.
+   */
+  async settingOf(name: string, key: SharedSetting): Promise<string> {
+    const { names, base } = chainOf(this.#names, name);
+    const installed = await this.#store.find(base).catch(() => null);
+    const last = installed === null ? undefined : this.#settingsNameOf(installed);
+    const deciding = [...names, last].find((each) => each !== undefined && this.#names[each]?.[key] !== undefined);
+    return deciding === undefined ? `engine.${key}` : `models.${deciding}.${key}`;
   }
 
   /** @throws SvcError as `find`; INVALID_REQUEST for a path */
@@ -117,12 +136,16 @@ export class NamedModels {
     }
   }
 
-  /** Adds the settings of an installed model, which may be under any of its names. */
-  #withSettings(record: ModelRecord, chosen: string | null): ModelRecord {
-    const marked = chosen === null ? record : { ...record, default: false };
-    const spelled = [record.id, ...record.aliases]
+  /** Name under which the config has settings of an installed model. undefined: it has none. */
+  #settingsNameOf({ id, aliases }: ModelRecord): string | undefined {
+    return [id, ...aliases]
       .map((name) => nameIn(this.#names, name))
       .find((name) => name !== undefined && this.#ownName(name) === undefined);
+  }
+
+  #withSettings(record: ModelRecord, chosen: string | null): ModelRecord {
+    const marked = chosen === null ? record : { ...record, default: false };
+    const spelled = this.#settingsNameOf(record);
     const settings = spelled === undefined ? undefined : this.#names[spelled];
     return settings === undefined ? marked : { ...marked, settings: merged({}, settings) };
   }

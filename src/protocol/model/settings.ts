@@ -40,6 +40,9 @@ export interface LoadDefaults extends Omit<LoadSettings, 'draft'> {
   readonly draft_model?: string | null;
 }
 
+/** A setting that a name and the config's section `engine` may have. */
+export type SharedSetting = keyof LoadSettings & keyof LoadDefaults;
+
 /** Settings of a load, as the engine takes them. */
 export interface Load extends Omit<LoadSettings, 'draft' | 'main_gpu' | 'cpu_experts'> {
   readonly main_gpu?: string;
