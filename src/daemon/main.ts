@@ -79,7 +79,7 @@ interface Base extends Pick<DaemonParts, 'mode' | 'paths' | 'config' | 'log' | '
 async function run({ logFile, ...base }: Base): Promise<number> {
   const { paths, config, log } = base;
   const modelsDir = config.models.dir ?? paths.modelsDir;
-  const { installed, store } = openModels(base, modelsDir);
+  const { installed, store } = openModels(base, modelsDir, () => local.modelsChanged());
   const prefixes = prefixFolder(paths.cacheDir);
   const shareOfDisk = await defaultPrefixBytes(prefixes);
   const { prefix_disk_bytes = shareOfDisk } = config.engine;
@@ -175,11 +175,19 @@ function openBudgets({ paths, log }: Pick<Base, 'paths' | 'log'>, providers: Clo
   });
 }
 
-/** `store`: the installed models, also under the names of the config. */
-function openModels({ paths, config }: Pick<Base, 'paths' | 'config'>, dir: string) {
+/**
+ * `store`: the installed models, also under the names of the config. `changed` replaces the engines of changed models:
+ * after a pull, one with the older files would stay in memory beside that with the newer ones.
+ */
+function openModels(
+  { paths, config, log }: Pick<Base, 'paths' | 'config' | 'log'>,
+  dir: string,
+  changed: () => Promise<void>,
+) {
+  const onChange = (): void => inBackground(log, 'replacing the engines of changed models', changed());
   const tried = { path: capabilitiesFile(paths), version: ENGINE_VERSION };
   const reserved = (): string[] => furtherNames(store.names);
-  const installed = new ModelStore({ dir, builtinPath: builtinModelPath(), tried, reserved });
+  const installed = new ModelStore({ dir, builtinPath: builtinModelPath(), tried, reserved, onChange });
   const store = new NamedModels({ store: installed, names: modelNamesIn(config.models) });
   return { installed, store };
 }

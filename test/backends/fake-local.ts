@@ -16,6 +16,8 @@ export interface FakeLocal {
   readonly log: readonly LogLine[];
   /** Changes the behaviour of a model from its next start on. */
   readonly behave: (model: string, behaviour: Behaviour) => Promise<void>;
+  /** Gives a model the file of another one, as a pull of a newer version does. */
+  readonly replace: (model: string, by: string) => void;
   /** Process ids of all processes started for a model, in order. */
   readonly starts: (model: string) => Promise<number[]>;
   readonly changes: () => number;
@@ -38,10 +40,12 @@ export async function makeFakeLocal(
   for (const [model, behaviour] of Object.entries(behaviours)) await behave(model, behaviour);
 
   const { hostMemory, ...models } = memory;
+  const replaced: Record<string, { path: string }> = {};
   const log: LogLine[] = [];
   let changes = 0;
   const backend = new LocalBackend({
     store: fixedStore(Object.fromEntries(Object.keys(behaviours).map((model) => [model, file(model)])), byDefault, {
+      changes: replaced,
       trained: Object.fromEntries(
         Object.entries(behaviours).flatMap(([model, { trained }]) => (trained === undefined ? [] : [[model, trained]])),
       ),
@@ -59,6 +63,9 @@ export async function makeFakeLocal(
     backend,
     log,
     behave,
+    replace: (model, by) => {
+      replaced[model] = { path: file(by) };
+    },
     starts: async (model) => {
       const lines = await readFile(`${file(model)}.starts`, 'utf8').catch(() => '');
       return lines.split('\n').filter(Boolean).map(Number);

@@ -27,23 +27,30 @@ export function recorder(lines: LogLine[]): Logger {
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } as unknown as Logger;
 }
 
+export interface FixedStoreOptions {
+  readonly kinds?: Kinds;
+  readonly trained?: Readonly<Record<string, number>>;
+  readonly changes?: Readonly<Record<string, Partial<ModelRecord>>>;
+}
+
 /**
  * A model store with these paths by name; `byDefault`: default model, if any; `kinds`: capabilities by
- * name, `chat` otherwise; `trained`: context lengths by name.
+ * name, `chat` otherwise; `trained`: context lengths by name; `changes`: fields of records by name, read at each call.
  */
 export function fixedStore(
   paths: Readonly<Record<string, string>>,
   byDefault: string | null,
-  { kinds = {}, trained = {} }: { readonly kinds?: Kinds; readonly trained?: Readonly<Record<string, number>> } = {},
+  { kinds = {}, trained = {}, changes = {} }: FixedStoreOptions = {},
 ): Store {
-  const records = Object.entries(paths).map(([id, path]) => ({
+  const all = Object.entries(paths).map(([id, path]) => ({
     ...modelRecord(id, path, id === byDefault, kinds[id] ?? 'chat'),
     context_length: trained[id] ?? null,
   }));
+  const records = (): ModelRecord[] => all.map((record) => ({ ...record, ...changes[record.id] }));
   return {
-    list: () => Promise.resolve(records),
+    list: () => Promise.resolve(records()),
     find: (name) => {
-      const found = records.find((record) => (name === undefined ? record.default : record.id === name));
+      const found = records().find((record) => (name === undefined ? record.default : record.id === name));
       return found === undefined
         ? Promise.reject(new SvcError('MODEL_NOT_FOUND', `there is no model ${String(name)}`))
         : Promise.resolve(found);

@@ -13,6 +13,7 @@ import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { ModelStore } from '../../src/models/store/store.ts';
 import { triedFields } from '../../src/protocol/records.ts';
 import { rejection } from '../support/errors.ts';
+import { projectorPath } from '../support/media-files.ts';
 import { gguf, LLAMA, numberEntry, partEntries, textEntry } from './raw-gguf.ts';
 
 const TINY = fileURLToPath(new URL('../../build/models/tiny-llama.gguf', import.meta.url));
@@ -323,6 +324,30 @@ test('four processes that add concurrently lose nothing', async ({ store, models
   await Promise.all(Array.from({ length: PROCESSES }, (_, process) => add(process)));
   assert.is((await store.list()).length, 1 + PROCESSES * EACH);
   assert.equal(await readdir(models), ['registry.json']);
+});
+
+test('each change of the list is reported once it is written; what changes nothing is not', async ({ dir, models }) => {
+  const lists: string[][] = [];
+  const seen: Promise<unknown>[] = [];
+  const store: ModelStore = new ModelStore({
+    dir: models,
+    builtinPath: builtinModelPath(),
+    onChange: () => {
+      seen.push(store.list().then((all) => lists.push(all.map(({ id }) => id))));
+    },
+  });
+  await store.add(TINY, { name: 'one' });
+  await Promise.all(seen);
+  assert.equal(lists, [['builtin', 'one']]);
+  await store.add(TINY, { projector: projectorPath('clip') });
+  assert.is(seen.length, 3, 'the model is read again, and gets a projector');
+  await store.list();
+  await rejection(() => store.remove('two'), 'MODEL_NOT_FOUND');
+  await rejection(() => store.add(join(dir, 'none.gguf')), 'MODEL_NOT_FOUND');
+  assert.is(seen.length, 3);
+  await store.remove('one');
+  await Promise.all(seen);
+  assert.equal(lists.at(-1), ['builtin']);
 });
 
 test.run();

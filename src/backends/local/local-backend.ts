@@ -120,6 +120,7 @@ export class LocalBackend implements Backend {
       usesLimit: max_sequences + queue_limit,
       keepAliveMs: toMilliseconds(options.models.keep_alive_seconds),
       create: (model) => this.#createEngine(model),
+      onMoved: () => void this.modelsChanged(),
       onChange: () => {
         this.#residency.changed();
       },
@@ -255,28 +256,40 @@ export class LocalBackend implements Backend {
     }
   }
 
-  /** As Pool.unload. Resolves when the process is gone, or at once if the model is not loaded. */
+  /**
+   * As Pool.unload, for all engines of the model. Resolves when their processes are gone, or at once if there are none.
+   */
   async unload(name: string, whenIdle = false): Promise<void> {
-    // A model that was removed from the store may still be loaded.
     const found = await this.#find(name).catch((error: unknown) => SvcError.from(error));
-    const engine = this.#pool.engines.find((each) => this.#pool.names(each).includes(name));
-    if (!(found instanceof SvcError)) await this.#pool.unload(this.#engineModelOf(found).key, whenIdle);
-    else if (engine === undefined) throw found;
-    else await this.#pool.unload(this.#pool.modelOf(engine)?.key ?? '', whenIdle);
+    // An engine may have the files that its model had before, or one that was removed from the store.
+    const keys = this.#pool.keysOf(found instanceof SvcError ? name : found.id);
+    if (!(found instanceof SvcError)) keys.push(this.#engineModelOf(found).key);
+    else if (keys.length === 0) throw found;
+    await this.#pool.unload(keys, whenIdle);
   }
 
   /**
-   * The names of the config have changed: an engine whose load settings no model has any more is replaced once it is
-   * idle. Never rejects.
+   * Files of models or names of the config have changed: an engine whose files and load settings no model has any more is
+   * replaced once it is idle. Never rejects.
    */
   async modelsChanged(): Promise<void> {
     for (const engine of this.#pool.engines) {
-      const names = this.#pool.names(engine);
-      const keys = await Promise.all(names.map(async (name) => await this.#keyOf(name)));
-      if (keys.includes(this.#pool.modelOf(engine)?.key)) this.#pool.restore(engine);
-      else if (!keys.includes(undefined)) {
-        const left = names.filter((_, index) => keys[index] !== null);
-        void this.#replace(engine, left);
+      const key = this.#pool.modelOf(engine)?.key;
+      const current = await Promise.all(
+        this.#pool.names(engine).map(async (name) => ({ name, key: await this.#keyOf(name) })),
+      );
+      if (current.some((each) => each.key === key)) {
+        const moved = current.filter((each) => each.key !== key && each.key !== undefined);
+        this.#pool.restore(
+          engine,
+          moved.map(({ name }) => name),
+        );
+      } else if (!this.#pool.isRetiring(engine) && current.every((each) => each.key !== undefined)) {
+        const left = current.filter((each) => each.key !== null);
+        void this.#replace(
+          engine,
+          left.map(({ name }) => name),
+        );
       }
     }
   }
@@ -294,14 +307,14 @@ export class LocalBackend implements Backend {
   async #replace(engine: Supervisor, names: readonly string[]): Promise<void> {
     const { kept } = engine;
     const { model: id, ...wishes } = this.#pool.loadOf(engine);
-    this.#options.log.info({ model: id }, 'its settings have changed: the engine is replaced once it is idle');
+    this.#options.log.info({ model: id }, 'its files or settings have changed: the engine is replaced once it is idle');
     const isGone = await this.#pool.retire(engine);
     const [name] = names;
     if (!isGone || !kept || name === undefined || this.#closing) return;
     try {
       for await (const _ of this.load(name, new AbortController().signal, wishes));
     } catch (error) {
-      this.#options.log.warn({ model: id, err: error }, 'the model cannot be loaded with its new settings');
+      this.#options.log.warn({ model: id, err: error }, 'the model cannot be loaded with its new files or settings');
     }
   }
 

@@ -14,7 +14,10 @@ interface Entry {
   readonly model: EngineModel;
   /** Ids that it was acquired by. */
   readonly names: Set<string>;
-  /** Set if no model has its settings any more: it ends when its last use does. Resolves then, or on `restore`. */
+  /**
+   * Set if no model has its files and settings any more: it ends when its last use does. Resolves then, or on `restore`
+   * and `unload`.
+   */
   retiring: Deferred | null;
   uses: number;
   /** Uses by share (protocol/caller.ts). */
@@ -47,6 +50,8 @@ export interface PoolOptions {
   /** Default keep-alive of a model. */
   readonly keepAliveMs: number;
   create(model: EngineModel): Supervisor;
+  /** A model was requested whose files or settings are not those of the engine that it had. */
+  onMoved(): void;
   /** A lease ended or a model was unloaded: an engine may have become idle. */
   onChange(): void;
 }
@@ -70,8 +75,14 @@ export class Pool {
     return this.#entryOf(engine)?.uses ?? 0;
   }
 
+  /** False for an engine that retires: its memory is for its successor. */
   isPinned(engine: Supervisor): boolean {
-    return this.#entryOf(engine)?.pinned ?? false;
+    return this.#entryOf(engine)?.pinned === true && !this.isRetiring(engine);
+  }
+
+  /** True if no model has the engine's files and settings any more. */
+  isRetiring(engine: Supervisor): boolean {
+    return (this.#entryOf(engine)?.retiring ?? null) !== null;
   }
 
   /** How long the engine stays after a use; Infinity: until it is unloaded or evicted. */
@@ -91,7 +102,7 @@ export class Pool {
     if (!engine.kept) return { model, briefly: true };
     const keepAliveMs = this.keepAliveMs(engine);
     const keep_alive_seconds = keepAliveMs === Infinity ? -1 : keepAliveMs / 1000;
-    return { model, keep_alive_seconds, pin: this.isPinned(engine) };
+    return { model, keep_alive_seconds, pin: this.#entryOf(engine)?.pinned ?? false };
   }
 
   /** Splits an engine's uses into active (admitted, by the last heartbeat) and waiting. */
@@ -122,6 +133,11 @@ export class Pool {
     return [...(this.#entryOf(engine)?.names ?? [])];
   }
 
+  /** Keys of the engines that the model with this id uses, also of those that have its former files or settings. */
+  keysOf(name: string): string[] {
+    return [...this.#entries.values()].filter(({ names }) => names.has(name)).map(({ model }) => model.key);
+  }
+
   /**
    * Throws BUSY if the engine has its maximum of leases. `name`: id of the model that is requested; `share`: see
    * protocol/caller.ts.
@@ -139,6 +155,8 @@ export class Pool {
     entry.uses++;
     entry.shares.set(share, (entry.shares.get(share) ?? 0) + 1);
     this.#disarm(entry);
+    const hasMoved = (other: Entry): boolean => other !== entry && other.retiring === null && other.names.has(name);
+    if ([...this.#entries.values()].some(hasMoved)) this.#options.onMoved();
     return {
       engine: entry.engine,
       keepAlive: (milliseconds) => {
@@ -170,30 +188,29 @@ export class Pool {
   }
 
   /**
-   * Does nothing if the model is not loaded. While it is in use, throws BUSY or, with `whenIdle`, resolves at once:
-   * then the model is unloaded after its last use, unless a request has set a longer time.
+   * Ends the engines with these keys, as far as there are any. If one of them is in use, throws BUSY and ends none or,
+   * with `whenIdle`, ends those that are not: the others end after their last use, unless a request has set a longer
+   * time.
    */
-  async unload(key: string, whenIdle: boolean): Promise<void> {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return;
-    if (entry.uses > 0 && whenIdle) {
+  async unload(keys: readonly string[], whenIdle: boolean): Promise<void> {
+    const entries = [...new Set(keys)].flatMap((key) => this.#entries.get(key) ?? []);
+    const [busy] = entries.filter(({ uses }) => uses > 0);
+    if (busy !== undefined && !whenIdle) throw inUse(busy);
+    const idle = entries.filter(({ uses }) => uses === 0);
+    for (const entry of entries) {
       entry.keepAliveMs = 0;
       entry.pinned = false;
-      return;
+      if (entry.retiring === null) continue;
+      // It still ends, but whoever has retired it does not load its model again.
+      entry.retiring.resolve();
+      entry.retiring = deferred();
     }
-    if (entry.uses > 0) {
-      const requests = entry.uses === 1 ? '1 request' : `${String(entry.uses)} requests`;
-      throw new SvcError('BUSY', `${entry.engine.model.id} is in use by ${requests}`, {
-        hint: 'try again when they have finished',
-        retryAfterSeconds: 1,
-      });
-    }
-    await this.#end(entry);
+    await Promise.all(idle.map((entry) => this.#end(entry)));
   }
 
   /**
-   * Unloads the engine once it has no lease: no model has its settings any more. Resolves with true when its process is
-   * gone, with false if `restore` was called before.
+   * Unloads the engine once it has no lease: no model has its files and settings any more. Resolves with true when its
+   * process is gone, with false if `restore` or `unload` was called before.
    */
   async retire(engine: Supervisor): Promise<boolean> {
     const entry = this.#entryOf(engine);
@@ -204,11 +221,12 @@ export class Pool {
     return entry.retiring === retiring;
   }
 
-  /** Takes `retire` back: a model has the engine's settings again. */
-  restore(engine: Supervisor): void {
+  /** Takes `retire` back: a model has the engine's files and settings again. `moved`: ids of those that have not. */
+  restore(engine: Supervisor, moved: readonly string[]): void {
     const entry = this.#entryOf(engine);
     entry?.retiring?.resolve();
     if (entry !== undefined) entry.retiring = null;
+    for (const name of moved) entry?.names.delete(name);
   }
 
   /** Resolves once no engine has a lease. */
@@ -303,4 +321,12 @@ export class Pool {
   #isIdle(): boolean {
     return [...this.#entries.values()].every(({ uses }) => uses === 0);
   }
+}
+
+function inUse({ engine, uses }: Entry): SvcError {
+  const requests = uses === 1 ? '1 request' : `${String(uses)} requests`;
+  return new SvcError('BUSY', `${engine.model.id} is in use by ${requests}`, {
+    hint: 'try again when they have finished',
+    retryAfterSeconds: 1,
+  });
 }

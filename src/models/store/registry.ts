@@ -69,9 +69,12 @@ export type Registry = v.InferOutput<typeof RegistrySchema>;
 export class RegistryFile {
   readonly #dir: string;
   readonly #path: string;
+  readonly #onUpdate: () => void;
 
-  constructor(dir: string) {
+  /** `onUpdate`: called after each update of this instance. */
+  constructor(dir: string, onUpdate: () => void = () => undefined) {
     this.#dir = dir;
+    this.#onUpdate = onUpdate;
     this.#path = join(dir, 'registry.json');
   }
 
@@ -98,12 +101,14 @@ export class RegistryFile {
    */
   async update<Result>(change: (registry: Registry) => Result | Promise<Result>): Promise<Result> {
     try {
-      return await withFileLock(join(this.#dir, 'registry.lock'), { what: 'the models' }, async () => {
+      const result = await withFileLock(join(this.#dir, 'registry.lock'), { what: 'the models' }, async () => {
         const registry = await this.read();
-        const result = await change(registry);
+        const made = await change(registry);
         await writeFileAtomic(this.#path, `${JSON.stringify(registry, null, 2)}\n`, { mode: 0o600 });
-        return result;
+        return made;
       });
+      this.#onUpdate();
+      return result;
     } catch (error) {
       throw cannotWrite(error, this.#dir);
     }

@@ -53,6 +53,8 @@ export interface ModelStoreOptions {
   readonly tried?: TriedPlace;
   /** Returns the names that no model may be added by. */
   reserved?(): readonly string[];
+  /** Called after each change that this store has made to the list of models or to their files. Never throws. */
+  onChange?(): void;
 }
 
 export interface AddOptions {
@@ -87,12 +89,12 @@ export class ModelStore {
   readonly #inspected = new FileFacts({ read: inspectParts });
   readonly #builtinDigest = new FileFacts({ read: async ([path = '']) => await digestOf(path) });
 
-  constructor({ dir, builtinPath, tried, reserved = () => [] }: ModelStoreOptions) {
+  constructor({ dir, builtinPath, tried, reserved = () => [], onChange }: ModelStoreOptions) {
     this.#reserved = reserved;
     this.#dir = dir;
     this.#paths = new StorePaths(dir);
     this.#builtinPath = builtinPath;
-    this.#registry = new RegistryFile(dir);
+    this.#registry = new RegistryFile(dir, onChange);
     const unfinished = async (): Promise<string> => await this.unfinished();
     this.adapters = new Adapters({ registry: this.#registry, paths: this.#paths, unfinished });
     this.#tried = new TriedCapabilities(tried);

@@ -3,6 +3,7 @@ import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { given } from '../../../protocol/given.ts';
 import { invalid } from '../../../protocol/validate.ts';
 import { addAdapter } from '../../machine/adapters.ts';
+import { reload } from '../../machine/model-names.ts';
 import { bytes } from '../../terminal/format.ts';
 import { openStore } from '../../machine/models.ts';
 import { sayProgress } from '../../terminal/output.ts';
@@ -57,6 +58,8 @@ export const run: Run<typeof spec> = async ({ name, copy, projector, 'adapter-of
     ...given({ name, projector: projector === undefined ? undefined : resolve(projector) }),
   });
   sayProgress('');
+  // A running daemon may have loaded the model without it.
+  if (projector !== undefined) await reload();
   const use = record.capabilities.includes('embedding')
     ? 'it makes embeddings: POST /v1/embeddings'
     : record.capabilities.includes('rerank')

@@ -7,7 +7,7 @@ import type { ModelAdapter, ModelRecord } from '../../../protocol/records.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
 import { removeAdapter } from '../../machine/adapters.ts';
-import { removeName } from '../../machine/model-names.ts';
+import { reload, removeName } from '../../machine/model-names.ts';
 import { findModel, fromDaemon, listModels, openStore, storeDirectory } from '../../machine/models.ts';
 import { askYesNo, say } from '../../terminal/output.ts';
 import { printResult } from '../../terminal/result.ts';
@@ -48,6 +48,8 @@ export const run: Run<typeof spec> = async ({ adapter, yes, json }, { model }) =
   if (record.loaded !== null) await fromDaemon((client) => client.unload(record.id));
   await openStore().remove(record.id);
   await removePrefixes(prefixFolder(resolvePaths().cacheDir), record.path);
+  // Names that were made from it may have engines of their own.
+  await reload();
   printResult(json, { removed: record.id }, `removed ${record.id}`);
   const broken = (await listModels()).filter(({ from, state }) => from === record.id && state === 'failed');
   if (broken.length > 0) say(`made from it, and now without a model: ${broken.map(({ id }) => id).join(', ')}`);
