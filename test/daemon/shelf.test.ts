@@ -26,7 +26,13 @@ function shelfIn(home: Home): { readonly shelf: Shelf; readonly installed: Model
   const paths = { configFile: '/proc/svc/config.json', cacheDir: join(home.dir, 'cache') };
   const models = async (): Promise<ModelRecord[]> => await installed.list();
   const options = { paths, modelsDir, installed, models, store: new NamedModels({ store: installed, names: {} }) };
-  const shelf = new Shelf({ ...options, unload: async () => undefined, devices: () => [], reload: () => undefined });
+  const shelf = new Shelf({
+    ...options,
+    local: { loadedModels: () => [] },
+    unload: async () => undefined,
+    devices: () => [],
+    reload: () => undefined,
+  });
   return { shelf, installed };
 }
 

@@ -44,11 +44,22 @@ export async function listModels(): Promise<readonly ModelRecord[]> {
   return (await fromDaemon((client) => client.models())) ?? (await named(openStore()).list());
 }
 
-/** Finds a model by id, alias or path. A registered model is found even if its file is broken. */
+/**
+ * Finds a model by path, or by any name that a request may use. A registered model is found even if its file is broken.
+ * The record is the daemon's, which says what is loaded.
+ */
 export async function findModel(typed: string): Promise<ModelRecord> {
   const name = modelName(typed);
-  const known = (await listModels()).find((model) => model.id === name || model.aliases.includes(name));
-  return known ?? (await named(openStore()).find(name));
+  const running = (await fromDaemon((client) => client.models())) ?? [];
+  try {
+    const { record } = await named(openStore()).look(name);
+    return running.find(({ id }) => id === record.id) ?? record;
+  } catch (error) {
+    // A daemon that was started with other settings may have another store.
+    const known = running.find(({ id, aliases }) => id === name || aliases.includes(name));
+    if (known === undefined) throw error;
+    return known;
+  }
 }
 
 /** Returns undefined if no daemon is running. */

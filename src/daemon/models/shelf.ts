@@ -7,8 +7,9 @@ import { FileFacts } from '../../models/gguf/file-facts.ts';
 import { toModelfile } from '../../models/modelfile/modelfile.ts';
 import { withParameters } from '../../models/modelfile/parameters.ts';
 import { copyModel } from '../../models/store/copy-model.ts';
-import { prefixFolder, removePrefixes } from '../../models/store/prefixes.ts';
+import { prefixFolder } from '../../models/store/prefixes.ts';
 import type { NamedModels } from '../../models/store/named-models.ts';
+import { removeModel } from '../../models/store/remove-model.ts';
 import type { ModelStore } from '../../models/store/store.ts';
 import type { CatalogueModel } from '../../protocol/console.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -20,14 +21,16 @@ import type { DeviceRecord, ModelRecord } from '../../protocol/records.ts';
 import type { ModelShelf } from '../services.ts';
 import { memoryForModel } from '../../models/pull/fits.ts';
 import { catalogueHere } from './catalogue-here.ts';
+import type { LocalEngines } from './local-engines.ts';
 import { readHeaderFacts, textOf, type HeaderFacts } from './header-facts.ts';
 
 export interface ShelfOptions {
   readonly paths: Pick<Paths, 'configFile' | 'cacheDir'>;
   /** Folder of the store. */
   readonly modelsDir: string;
-  readonly installed: Pick<ModelStore, 'remove'>;
+  readonly installed: Pick<ModelStore, 'registry' | 'remove'>;
   readonly store: Pick<NamedModels, 'setDefault'>;
+  readonly local: Pick<LocalEngines, 'loadedModels'>;
   models(): Promise<readonly ModelRecord[]>;
   unload(model: string): Promise<void>;
   /** Devices of this machine. */
@@ -88,16 +91,18 @@ export class Shelf implements ModelShelf {
   }
 
   async remove(model: ModelRecord): Promise<void> {
-    const { id, from, path, loaded, builtin } = model;
-    const { paths, installed, models, unload } = this.#options;
-    if (from !== undefined) {
-      await this.#setName(id, undefined);
+    const { paths, installed, local, models, unload } = this.#options;
+    if (model.from !== undefined) {
+      await this.#setName(model.id, undefined);
       return;
     }
-    const isShared = (await models()).some((each) => each.id !== id && each.from === undefined && each.path === path);
-    if (loaded !== null && !isShared && !builtin) await unload(id);
-    await installed.remove(id);
-    if (!isShared) await removePrefixes(prefixFolder(paths.cacheDir), path);
+    await removeModel(model, {
+      store: installed,
+      models: await models(),
+      loaded: local.loadedModels().map(({ id }) => id),
+      prefixes: prefixFolder(paths.cacheDir),
+      unload,
+    });
   }
 
   async setDefault({ id }: ModelRecord): Promise<void> {

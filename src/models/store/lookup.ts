@@ -42,6 +42,14 @@ export function idOf(name: string, registry: Registry): string {
   });
 }
 
+/** Returns the model to remove. @throws SvcError MODEL_NOT_FOUND; INVALID_REQUEST for the built-in model */
+export function removable(name: string, registry: Registry): RegistryEntry {
+  const id = idOf(name, registry);
+  const found = registry.models.find((entry) => entry.id === id);
+  if (found !== undefined) return found;
+  throw new SvcError('INVALID_REQUEST', 'the built-in model cannot be removed', { param: 'model' });
+}
+
 /** Returns `name` if it is free; without a name, an id made from the file name. @throws SvcError INVALID_REQUEST */
 export function newId(name: string | undefined, path: string, registry: Registry): string {
   if (name === undefined) return modelIdFor(path, namesIn(registry));

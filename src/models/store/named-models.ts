@@ -19,10 +19,13 @@ import {
 } from '../../protocol/model/settings.ts';
 import type { ModelRecord, TriedCapability } from '../../protocol/records.ts';
 import { unknownFile } from './record.ts';
-import type { ModelStore } from './store.ts';
+import type { Looked, ModelStore } from './store.ts';
 
 export interface NamedModelsOptions {
-  readonly store: Pick<ModelStore, 'list' | 'find' | 'noteLoad' | 'defaultName' | 'setDefaultName' | 'setDefault'>;
+  readonly store: Pick<
+    ModelStore,
+    'list' | 'find' | 'look' | 'noteLoad' | 'defaultName' | 'setDefaultName' | 'setDefault'
+  >;
   readonly names: ModelNames;
 }
 
@@ -61,12 +64,18 @@ export class NamedModels {
 
   /** As ModelStore.find, also for names. @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID */
   async find(name?: string): Promise<ModelRecord> {
-    const chosen = await this.#chosenName();
-    const own = this.#ownName(name ?? chosen ?? undefined);
-    if (own === undefined) return this.#withSettings(await this.#store.find(name), chosen);
-    const { record, failure } = await this.#recordOf(own, chosen);
+    const { record, failure } = await this.look(name);
     if (failure !== undefined) throw failure;
     return record;
+  }
+
+  /** As ModelStore.look, also for names. */
+  async look(name?: string): Promise<Looked> {
+    const chosen = await this.#chosenName();
+    const own = this.#ownName(name ?? chosen ?? undefined);
+    if (own !== undefined) return await this.#recordOf(own, chosen);
+    const { record, ...failed } = await this.#store.look(name);
+    return { record: this.#withSettings(record, chosen), ...failed };
   }
 
   /**
@@ -114,7 +123,7 @@ export class NamedModels {
     return from === undefined || from.toLowerCase() === spelled?.toLowerCase() ? undefined : spelled;
   }
 
-  async #recordOf(name: string, chosen: string | null): Promise<{ record: ModelRecord; failure?: SvcError }> {
+  async #recordOf(name: string, chosen: string | null): Promise<Looked> {
     const { names, base } = chainOf(this.#names, name);
     const fields = { id: name, aliases: [], default: name === chosen, builtin: false };
     try {

@@ -33,7 +33,7 @@ import { builtinFailure } from './builtin.ts';
 import { copyWithDigest, digestOf, DigestsOnce, versionOf, type OnProgress } from './digest.ts';
 import { FileFacts } from '../gguf/file-facts.ts';
 import { checkProjector, inspectParts, modelFileError, type GgufSummary } from '../gguf/gguf.ts';
-import { checkFree, defaultIdOf, idOf, newId, placeFor, type NewModel } from './lookup.ts';
+import { checkFree, defaultIdOf, idOf, newId, placeFor, removable, type NewModel } from './lookup.ts';
 import { checkModelId } from './model-id.ts';
 import { wholeName } from '../gguf/part-names.ts';
 import { filesOfModel } from '../gguf/parts.ts';
@@ -68,7 +68,7 @@ export interface AddOptions {
 }
 
 /** A record, and the error if its file cannot be loaded. */
-interface Looked {
+export interface Looked {
   readonly record: ModelRecord;
   readonly failure?: SvcError;
 }
@@ -115,10 +115,15 @@ export class ModelStore {
    * @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID
    */
   async find(name?: string): Promise<ModelRecord> {
-    const registry = await this.#registry.read();
-    const { record, failure } = await this.#look(name ?? defaultIdOf(registry), registry);
+    const { record, failure } = await this.look(name);
     if (failure !== undefined) throw failure;
     return record;
+  }
+
+  /** As `find`, but a registered model whose file cannot be loaded is returned, with the error. */
+  async look(name?: string): Promise<Looked> {
+    const registry = await this.#registry.read();
+    return await this.#look(name ?? defaultIdOf(registry), registry);
   }
 
   /**
@@ -145,13 +150,9 @@ export class ModelStore {
    */
   async remove(name: string): Promise<void> {
     await this.#registry.update(async (registry) => {
-      const id = idOf(name, registry);
-      const removed = registry.models.find((entry) => entry.id === id);
-      if (removed === undefined) {
-        throw new SvcError('INVALID_REQUEST', 'the built-in model cannot be removed', { param: 'model' });
-      }
+      const removed = removable(name, registry);
       registry.models = registry.models.filter((entry) => entry !== removed);
-      if (registry.default === id) registry.default = null;
+      if (registry.default === removed.id) registry.default = null;
       // Delete the files before writing the registry: on a full disk that makes room for it.
       await deleteFiles(this.#paths, removed, registry);
     });

@@ -1,6 +1,7 @@
 import { join, sep } from 'node:path';
 import { resolvePaths } from '../../../home/paths.ts';
-import { prefixFolder, removePrefixes } from '../../../models/store/prefixes.ts';
+import { prefixFolder } from '../../../models/store/prefixes.ts';
+import { removeModel } from '../../../models/store/remove-model.ts';
 import { dropUnfinished } from '../../../models/pull/unfinished.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import type { ModelAdapter, ModelRecord } from '../../../protocol/records.ts';
@@ -45,9 +46,15 @@ export const run: Run<typeof spec> = async ({ adapter, yes, json }, { model }) =
   }
   const isCopy = record.path.startsWith(storeDirectory() + sep);
   if (isCopy && !yes) await confirm(record, record.id);
-  if (record.loaded !== null) await fromDaemon((client) => client.unload(record.id));
-  await openStore().remove(record.id);
-  await removePrefixes(prefixFolder(resolvePaths().cacheDir), record.path);
+  await removeModel(record, {
+    store: openStore(),
+    models: await listModels(),
+    loaded: (await fromDaemon((client) => client.status()))?.models.map(({ id }) => id) ?? [],
+    prefixes: prefixFolder(resolvePaths().cacheDir),
+    unload: async (id) => {
+      await fromDaemon((client) => client.unload(id));
+    },
+  });
   // Names that were made from it may have engines of their own.
   await reload();
   printResult(json, { removed: record.id }, `removed ${record.id}`);
