@@ -1,12 +1,23 @@
 /** `svc model import`: models of other programs, registered where they lie; hostile stores refused file by file. */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { ImportRecord } from '../../src/protocol/model/import.ts';
 import type { GenerateResult } from '../../src/protocol/generate.ts';
 import type { ModelRecord } from '../../src/protocol/records.ts';
 import { assertExit } from '../support/exit.ts';
+import { unless } from '../support/skip.ts';
 import { splitGguf } from '../support/split-gguf.ts';
 import { svc, type SvcResult } from '../support/svc.ts';
 import { svcSuite, type SvcContext } from '../support/svc-suite.ts';
@@ -19,6 +30,7 @@ const LLAMA = join(MODELS, 'tiny-llama.gguf');
 const QWEN = join(MODELS, 'tiny-qwen2.gguf');
 const VISION = join(MODELS, 'tiny-qwen2vl.gguf');
 const PROJECTOR = join(MODELS, 'projectors', 'qwen2-vl.gguf');
+const noProcfs = existsSync('/proc/self') ? undefined : 'there is no directory in which even root may not write';
 const ADAPTER = join(MODELS, 'adapters', 'llama-attention.gguf');
 
 interface Store {
@@ -26,6 +38,8 @@ interface Store {
   readonly lmstudio: string;
   readonly hub: string;
   svc(...args: string[]): Promise<SvcResult>;
+  /** As `svc`, with more variables. */
+  svcWith(more: Readonly<Record<string, string>>, ...args: string[]): Promise<SvcResult>;
   /** Runs the import with --json. */
   take(...args: string[]): Promise<ImportRecord>;
   show(model: string): Promise<ModelRecord>;
@@ -41,7 +55,8 @@ function storeIn({ home }: SvcContext): Store {
     HF_HOME: undefined,
     HF_HUB_CACHE: undefined,
   };
-  const run = (...args: string[]): Promise<SvcResult> => svc(args, { home, env });
+  const svcWith: Store['svcWith'] = (more, ...args) => svc(args, { home, env: { ...env, ...more } });
+  const run = (...args: string[]): Promise<SvcResult> => svcWith({}, ...args);
   const parsed = async <Value>(...args: string[]): Promise<Value> => {
     const { stdout, stderr } = await run(...args, '--json');
     assert.match(stdout, /^\{/, stderr);
@@ -52,6 +67,7 @@ function storeIn({ home }: SvcContext): Store {
     lmstudio: join(user, '.lmstudio', 'models'),
     hub: join(user, '.cache', 'huggingface', 'hub'),
     svc: run,
+    svcWith,
     take: (...args) => parsed<ImportRecord>('model', 'import', ...args),
     show: (model) => parsed<ModelRecord>('model', 'show', model),
   };
@@ -138,6 +154,31 @@ test('a blob that Ollama has removed is one message, with what to do', async (co
   assert.is((await store.svc('model', 'rm', 'gemma:latest')).code, 0);
   assert.is((await store.svc('model', 'rm', 'anna/llama:1b')).code, 0);
   assert.equal(stateOf(store.ollama).length, before.length - 1, 'removing a model leaves the files of Ollama');
+});
+
+unless(noProcfs, test)('a model is registered with its settings or not at all', async (context) => {
+  const store = storeIn(context);
+  const params = { text: '{"temperature":0.25}' };
+  writeOllama(store.ollama, `${LIBRARY}/gemma/latest`, { model: { file: GEMMA }, params });
+  const failed = await store.svcWith({ SVC_CONFIG: '/proc/svc/config.json' }, 'model', 'import', '--from', 'ollama');
+  assertExit(failed, 73);
+  assert.match(failed.stderr, 'cannot write /proc/svc/config.json');
+  assert.not.match((await store.svc('model', 'list', '--json')).stdout, 'gemma');
+
+  assert.equal(states(await store.take('--from', 'ollama')), [['gemma:latest', 'imported']]);
+  assert.equal((await store.show('gemma:latest')).settings, { sampling: { temperature: 0.25 } });
+});
+
+test('settings that the config has for a model are kept', async (context) => {
+  const store = storeIn(context);
+  const params = { text: '{"temperature":0.25}' };
+  writeOllama(store.ollama, `${LIBRARY}/gemma/latest`, { model: { file: GEMMA }, params });
+  await store.take('--from', 'ollama');
+  assertExit(await store.svc('config', 'set', 'models.gemma:latest.sampling.temperature', '0.5'), 0);
+  assertExit(await store.svc('model', 'rm', 'gemma'), 0);
+  const { models } = await store.take('--from', 'ollama');
+  assert.match(models[0]?.notes.join() ?? '', 'models.gemma:latest of the config is kept as it is');
+  assert.equal((await store.show('gemma')).settings, { sampling: { temperature: 0.5 } });
 });
 
 test('a projector and an adapter of Ollama are used in place', async (context) => {

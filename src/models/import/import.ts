@@ -8,8 +8,14 @@ import { realpath } from 'node:fs/promises';
 import { progressReport } from '../../files/rate.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ImportedModel, ImportEvent, ImportRecord, Program, Refused } from '../../protocol/model/import.ts';
-import { furtherNames, isModelName, type ModelNames, type ModelSettings } from '../../protocol/model/settings.ts';
-import { prepare, register, type InPlaceOptions, type Prepared } from '../store/in-place.ts';
+import {
+  furtherNames,
+  isModelName,
+  nameIn,
+  type ModelNames,
+  type ModelSettings,
+} from '../../protocol/model/settings.ts';
+import { prepare, register, type InPlaceOptions, type Prepared, type Registered } from '../store/in-place.ts';
 import type { RegistryFile } from '../store/registry.ts';
 import { foldersOf, type Surroundings } from './folders.ts';
 import { statedDigest, type FoundModel, type Scan } from './found.ts';
@@ -141,17 +147,24 @@ class Import {
     const { model, id: planned, presentAs } = ready;
     if (presentAs !== null) return await this.#present(ready, presentAs, isDry);
     if (isDry) return this.#recordOf(ready, { id: planned, state: 'planned' });
-    const { id, isNew, adapters } = await register(ready, this.#optionsFor(model), onProgress);
+    const notes: string[] = [];
+    // Without its settings the model would give other answers, and a later import would find it present.
+    const complete = async (added: Registered): Promise<void> => {
+      notes.push(...(await this.#setFor(model, added)));
+    };
+    const { id, isNew } = await register(ready, this.#optionsFor(model), onProgress, complete);
     if (!isNew) return await this.#present(ready, id, false);
+    return this.#recordOf(ready, { id, state: 'imported' }, notes);
+  }
+
+  /** Gives a new model its settings; those that the config has already stay. Returns what is to be said about it. */
+  async #setFor(model: Found, { id, adapters }: Registered): Promise<string[]> {
     const lora = adapters.map((adapter) => ({ id: adapter, scale: 1 }));
     const settings = { ...model.settings, ...(lora.length === 0 ? {} : { lora }) };
-    const notes: string[] = [];
-    if (Object.keys(settings).length > 0) {
-      if (Object.keys(this.#names).some((name) => name.toLowerCase() === id.toLowerCase()))
-        notes.push(`models.${id} of the config is kept as it is`);
-      else await this.#set(id, settings);
-    }
-    return this.#recordOf(ready, { id, state: 'imported' }, notes);
+    if (Object.keys(settings).length === 0) return [];
+    if (nameIn(this.#names, id) !== undefined) return [`models.${id} of the config is kept as it is`];
+    await this.#set(id, settings);
+    return [];
   }
 
   /** The weights are installed: a name of Ollama becomes a further name of them. */

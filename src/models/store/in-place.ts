@@ -80,12 +80,15 @@ export async function prepare(model: ForeignModel, options: InPlaceOptions): Pro
 /**
  * Reads all files for their digests and writes the model to the registry.
  * @param onProgress bytes done of this model
- * @throws SvcError MODEL_INVALID if a file does not match the digest that its name states; CANNOT_WRITE, BUSY
+ * @param complete called for a new model before the registry is written; if it rejects, nothing is written
+ * @throws SvcError MODEL_INVALID if a file does not match the digest that its name states; CANNOT_WRITE, BUSY; errors
+ * of `complete`
  */
 export async function register(
   { model, files, summary, sizes }: Prepared,
   options: InPlaceOptions,
   onProgress: (doneBytes: number) => void,
+  complete: (added: Registered) => Promise<void> = () => Promise.resolve(),
 ): Promise<Registered> {
   const stored = new Map<string, StoredFile & { path: string }>();
   let before = 0;
@@ -120,7 +123,9 @@ export async function register(
       }),
     };
     registry.models.push(entry);
-    return { id, isNew: true, adapters: adapters.map((each) => each.id) };
+    const added = { id, isNew: true, adapters: adapters.map((each) => each.id) };
+    await complete(added);
+    return added;
   });
 }
 
