@@ -3,7 +3,7 @@
  * strictly as the end of physical memory, by killing processes.
  *
  * File pages count as free, as in Linux' MemAvailable, because the system can drop them. But the mapped weights of a
- * loaded model would be read again at once, so backends/local/residency.ts subtracts them.
+ * loaded model would be read again at once, so backends/local/memory/residency.ts subtracts them.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { freemem, totalmem } from 'node:os';

@@ -2,7 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { NativeDeviceMemory, NativeLoadOptions } from '../../src/engine/addon.ts';
-import { chooseFit, type Estimate, type Plan, type Room } from '../../src/backends/local/fit.ts';
+import { chooseFit, type Estimate, type Plan, type Room } from '../../src/backends/local/memory/fit.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 
 const MB = 1e6;

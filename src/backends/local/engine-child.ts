@@ -20,7 +20,7 @@ import { SvcError, type ErrorCode } from '../../protocol/errors.ts';
 import type { TokensEvent } from '../../protocol/tokenize.ts';
 import { abortable } from '../abortable.ts';
 import { deferred, type Deferred } from './deferred.ts';
-import type { Estimate } from './fit.ts';
+import type { Estimate } from './memory/fit.ts';
 import { StallWatch } from './stall-watch.ts';
 
 /** Bytes queued for the pipe above which requests are refused. */

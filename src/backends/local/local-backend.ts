@@ -37,14 +37,14 @@ import { Answers, contextOf, toMilliseconds } from './answers.ts';
 import { engineStatus, type EngineStatus } from './engine-status.ts';
 import { settlesWithin } from './deferred.ts';
 import { engineModelOf, type EngineModel } from './engine-model.ts';
-import { EstimateCache } from './estimate-cache.ts';
-import { totalOf } from './fit.ts';
-import { loadWishOf, type PrefixPlace } from './load-wish.ts';
+import { EstimateCache } from './memory/estimate-cache.ts';
+import { totalOf } from './memory/fit.ts';
+import { loadWishOf, type PrefixPlace } from './memory/load-wish.ts';
 import { tried, withAdapters } from './lora.ts';
 import { cacheTypeOf, loadedHealth, placementOf } from './loaded-health.ts';
 import { Pool } from './pool.ts';
 import { checkDimensions, suited, toEngineRequest, toEngineText, withSettings } from './request.ts';
-import { Residency } from './residency.ts';
+import { Residency } from './memory/residency.ts';
 import type { Store } from './store.ts';
 import { Supervisor } from './supervisor.ts';
 

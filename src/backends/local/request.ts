@@ -27,7 +27,7 @@ import type { DetokenizeRequest, TokenizeRequest, TokenizeTextRequest } from '..
 import { invalid } from '../../protocol/validate.ts';
 import type { GenerateContext } from '../backend.ts';
 import { toChat, toMessages } from './chat.ts';
-import type { Plan, SettingNames } from './fit.ts';
+import type { Plan, SettingNames } from './memory/fit.ts';
 import { withTakenResults } from './media/results.ts';
 import { Compiled } from './schema/compiled.ts';
 import { jsonGrammar, schemaGrammar } from './schema/schema-grammar.ts';

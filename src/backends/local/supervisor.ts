@@ -28,7 +28,7 @@ import { abortable } from '../abortable.ts';
 import { Culprits, PATIENCE_MS, restartDelayMs } from './backoff.ts';
 import { deferred, type Deferred } from './deferred.ts';
 import { EngineChild } from './engine-child.ts';
-import type { Bytes, Estimate, Plan, Step } from './fit.ts';
+import type { Bytes, Estimate, Plan, Step } from './memory/fit.ts';
 import { InFlight, type LoadedEngine } from './in-flight.ts';
 import { Suspects } from './suspects.ts';
 

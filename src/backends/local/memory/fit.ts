@@ -18,8 +18,8 @@
  * Between two lengths memory is taken as linear (cells and their mask) to find one that fits, and another dry run
  * confirms it: the sizes of buffers are rounded, and copies of the cells are limited.
  */
-import type { NativeLoadOptions, NativeMemoryEstimate, NativeMemoryEstimates } from '../../engine/addon.ts';
-import { SvcError } from '../../protocol/errors.ts';
+import type { NativeLoadOptions, NativeMemoryEstimate, NativeMemoryEstimates } from '../../../engine/addon.ts';
+import { SvcError } from '../../../protocol/errors.ts';
 
 /** Minimum context length, in tokens, that is useful for a chat. */
 export const MIN_CONTEXT_LENGTH = 2048;

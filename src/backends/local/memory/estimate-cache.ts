@@ -4,7 +4,7 @@
  * memory and are not cached.
  */
 import { statSync } from 'node:fs';
-import type { NativeMemoryEstimates } from '../../engine/addon.ts';
+import type { NativeMemoryEstimates } from '../../../engine/addon.ts';
 import type { Estimate } from './fit.ts';
 
 const MOST = 1000;

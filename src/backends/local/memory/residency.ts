@@ -18,13 +18,13 @@
  * is waited for: a busy model may itself wait to grow, or for a load that waits for this one.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { CellDemand, NativeDevice } from '../../engine/addon.ts';
-import type { HostMemory } from '../../process/host-memory.ts';
-import type { Logger } from '../../log/log.ts';
-import { SvcError } from '../../protocol/errors.ts';
-import { given } from '../../protocol/given.ts';
-import { abortable } from '../abortable.ts';
-import { deferred, type Deferred } from './deferred.ts';
+import type { CellDemand, NativeDevice } from '../../../engine/addon.ts';
+import type { HostMemory } from '../../../process/host-memory.ts';
+import type { Logger } from '../../../log/log.ts';
+import { SvcError } from '../../../protocol/errors.ts';
+import { given } from '../../../protocol/given.ts';
+import { abortable } from '../../abortable.ts';
+import { deferred, type Deferred } from '../deferred.ts';
 import {
   chooseFit,
   fits,
@@ -38,8 +38,8 @@ import {
   type Step,
   type Wish,
 } from './fit.ts';
-import type { Pool } from './pool.ts';
-import type { Supervisor } from './supervisor.ts';
+import type { Pool } from '../pool.ts';
+import type { Supervisor } from '../supervisor.ts';
 
 export interface ResidencyOptions {
   readonly pool: Pool;

@@ -1,12 +1,12 @@
 /** What an engine is to be loaded with, before the fit chooses the rest: settings of the config, and files. */
-import type { NativeLoadOptions } from '../../engine/addon.ts';
-import type { Logger } from '../../log/log.ts';
-import { given } from '../../protocol/given.ts';
-import { draftPathFor } from './draft-model.ts';
-import type { EngineModel } from './engine-model.ts';
+import type { NativeLoadOptions } from '../../../engine/addon.ts';
+import type { Logger } from '../../../log/log.ts';
+import { given } from '../../../protocol/given.ts';
+import { draftPathFor } from '../draft-model.ts';
+import type { EngineModel } from '../engine-model.ts';
 import type { Wish } from './fit.ts';
-import { adapterFilesOf } from './lora.ts';
-import type { Store } from './store.ts';
+import { adapterFilesOf } from '../lora.ts';
+import type { Store } from '../store.ts';
 
 /** Disk tier of the prefix cache. */
 export interface PrefixPlace {
