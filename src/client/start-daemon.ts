@@ -30,27 +30,37 @@ export type StartOutcome =
   /** `end`: exit code or signal as text; `lines`: its last output. */
   | { readonly kind: 'died'; readonly end: string; readonly code: number | null; readonly lines: readonly string[] };
 
+export interface StartOptions {
+  /** Time for the daemon to become ready. */
+  readonly timeoutMs: number;
+  /** The same while it is STARTING: it answers and loads its default model. Absent: `timeoutMs`. */
+  readonly startingMs?: number;
+  /** Called if a daemon has to be started. */
+  onSpawn?(): void;
+  /** Called with every answer of a daemon that is STARTING. */
+  onStarting?(ready: ReadyRecord): void;
+}
+
 const POLL_MS = 25;
 const LAST_LINES = 20;
 const LAST_BYTES = 16 * 1024;
 
-/**
- * Resolves once the daemon is ready, cannot become ready, or `timeoutMs` have passed; it is left running in any case.
- * Calls `onSpawn` if it has to start a daemon.
- */
+/** Resolves once the daemon is ready, cannot become ready, or its time is over; it is left running in any case. */
 export async function startDaemon(
   paths: Pick<Paths, 'socketPath' | 'stateDir' | 'logFile'>,
-  timeoutMs: number,
-  onSpawn: () => void = () => undefined,
+  { timeoutMs, startingMs = timeoutMs, onSpawn, onStarting }: StartOptions,
 ): Promise<StartOutcome> {
   const client = new ControlClient(paths.socketPath);
-  const deadline = performance.now() + timeoutMs;
+  const begunAt = performance.now();
+  let deadline = begunAt + timeoutMs;
   const marks = [crashFile(paths), paths.logFile].map((file) => ({ file, size: sizeOf(file) }));
   let child: DaemonChild | undefined;
   for (;;) {
     // Read before asking: a child that lost the race ends only after the winner's socket is bound.
     const end = child?.end;
-    const ready = await ask(client, Math.max(1000, deadline - performance.now()));
+    const ready = await ask(client, Math.max(1000, Math.min(timeoutMs, deadline - performance.now())));
+    const isStarting = ready?.state === 'STARTING';
+    deadline = begunAt + (isStarting ? startingMs : timeoutMs);
     if (ready === undefined) {
       if (end !== undefined)
         return {
@@ -60,12 +70,14 @@ export async function startDaemon(
           lines: marks.flatMap(({ file, size }) => linesSince(file, size)),
         };
       if (child === undefined) {
-        onSpawn();
+        onSpawn?.();
         child = await spawnDaemon(paths);
       }
     } else if (ready.status === 'ready') {
       return { kind: 'ready', wasRunning: child === undefined || end !== undefined };
-    } else if (ready.state !== 'STARTING' && ready.state !== 'STOPPING') {
+    } else if (isStarting) {
+      onStarting?.(ready);
+    } else if (ready.state !== 'STOPPING') {
       return { kind: 'not_ready', ready };
     }
     if (performance.now() >= deadline) return { kind: 'not_ready', ready: ready ?? null };

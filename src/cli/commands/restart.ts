@@ -13,17 +13,19 @@ import { takeSettings } from '../../process/environment.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import type { ProviderRecord, ReadyRecord, StatusRecord } from '../../protocol/records.ts';
-import { ensureDaemon } from '../machine/daemon.ts';
+import { ensureDaemon, showStarting } from '../machine/daemon.ts';
 import { loadAgain, type NotLoaded } from '../machine/load-again.ts';
 import { sayIfOther } from '../machine/other-version.ts';
 import { renewService } from '../machine/service.ts';
 import { stopDaemon } from '../machine/stop-daemon.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
-import { say } from '../terminal/output.ts';
+import { say, sayProgress } from '../terminal/output.ts';
 import { printResult } from '../terminal/result.ts';
 
-/** Time for the new daemon to become ready. */
+/** Time for the new daemon to answer. */
 const START_MS = 60_000;
+/** Time for it to load the default model: without the daemon, the other models would not be loaded again. */
+const STARTING_MS = 600_000;
 
 export const spec = {
   summary: 'Restart the daemon, after an update with the new version',
@@ -47,7 +49,7 @@ export const run: Run<typeof spec> = async ({ 'drain-timeout': drainMs, json }) 
   if (before !== null) await prepare(before);
   const paths = resolvePaths();
   const killed = before !== null && (await stopDaemon(paths, { drainMs })).killed;
-  await start(paths, { json, wasRunning: before !== null });
+  await start(paths, json, before);
 
   const client = new ControlClient(paths.socketPath);
   const not_loaded = await loadAgain(client, before?.status ?? null);
@@ -95,17 +97,32 @@ async function prepare({ status, ready }: Before): Promise<void> {
   if (status.mode === 'service') await renewService(paths, config);
 }
 
-async function start(paths: Paths, { json, wasRunning }: { json: boolean; wasRunning: boolean }): Promise<void> {
+async function start(paths: Paths, json: boolean, before: Before | null): Promise<void> {
   try {
-    const { trouble } = await ensureDaemon(paths, { timeoutMs: START_MS, json });
+    const { trouble } = await ensureDaemon(paths, {
+      timeoutMs: START_MS,
+      startingMs: STARTING_MS,
+      moreTime: 'wait with `svc start --timeout 30m`',
+      onStarting: showStarting,
+      json,
+    });
     if (trouble !== null) throw trouble;
   } catch (error) {
-    if (!wasRunning || !(error instanceof SvcError)) throw error;
+    if (before === null || !(error instanceof SvcError)) throw error;
     const message = `the old daemon has ended, but the new one does not serve: ${error.message}`;
     // The exit codes of NOT_READY and CONFIG_INVALID mean that the old daemon still runs.
     const code = ['NOT_READY', 'CONFIG_INVALID'].includes(error.code) ? 'INTERNAL' : error.code;
-    throw new SvcError(code, message, given({ hint: error.hint }));
+    throw new SvcError(code, message, given({ hint: withModels(error.hint, before.status) }));
+  } finally {
+    sayProgress('');
   }
+}
+
+/** Adds to a hint which models the old daemon had, because they are not loaded again. */
+function withModels(hint: string | undefined, { loads }: StatusRecord): string | undefined {
+  if (hint === undefined || loads.length === 0) return hint;
+  const models = loads.map(({ model }) => model).join(', ');
+  return `${hint}; when it serves, load again with \`svc model load\`: ${models}`;
 }
 
 /** A key that only the old daemon had is gone with it. */

@@ -3,9 +3,9 @@ import { resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
-import { ensureDaemon } from '../machine/daemon.ts';
+import { ensureDaemon, showStarting } from '../machine/daemon.ts';
 import { sayIfOther } from '../machine/other-version.ts';
-import { report, say } from '../terminal/output.ts';
+import { report, say, sayProgress } from '../terminal/output.ts';
 import { printResult } from '../terminal/result.ts';
 
 export const spec = {
@@ -26,10 +26,13 @@ export const spec = {
 export const run: Run<typeof spec> = async ({ timeout, json }) => {
   const paths = resolvePaths();
   // A failed start exits with 1; exit code 4 is for `status` and `health`, 78 for a start that was not tried.
-  const started = await ensureDaemon(paths, { timeoutMs: timeout, json }).catch((error: unknown) => {
+  const moreTime = 'give it more time with --timeout';
+  const options = { timeoutMs: timeout, json, moreTime, onStarting: showStarting };
+  const started = await ensureDaemon(paths, options).catch((error: unknown) => {
     if (!(error instanceof SvcError) || error.code !== 'CONFIG_INVALID') throw error;
     report(error, json);
   });
+  sayProgress('');
   if (started === undefined) return 1;
   const { wasRunning, trouble } = started;
   if (trouble !== null) throw new SvcError('INTERNAL', trouble.message, given({ hint: trouble.hint }));

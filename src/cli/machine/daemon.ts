@@ -1,11 +1,11 @@
 /** Starting the daemon for commands that need one. */
 import { ControlClient } from '../../client/control-client.ts';
-import { startDaemon, type StartOutcome } from '../../client/start-daemon.ts';
+import { startDaemon, type StartOptions, type StartOutcome } from '../../client/start-daemon.ts';
 import type { Paths } from '../../home/paths.ts';
 import { formatLogLine } from '../../log/format.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
 import type { ReadyRecord } from '../../protocol/records.ts';
-import { err, say, sayMore } from '../terminal/output.ts';
+import { err, say, sayMore, sayProgress } from '../terminal/output.ts';
 import { sayIfOther } from './other-version.ts';
 
 export interface EnsuredDaemon {
@@ -16,31 +16,37 @@ export interface EnsuredDaemon {
   readonly isStarting: boolean;
 }
 
-export interface EnsureOptions {
-  readonly timeoutMs: number;
+export interface EnsureOptions extends StartOptions {
   /** True if an error must be one line of JSON and nothing else. */
   readonly json: boolean;
-  readonly onSpawn?: () => void;
+  /** How the user can give the daemon more time, for the hint of an error. */
+  readonly moreTime: string;
 }
 
 /** Starts the daemon if none is running. If it dies while starting, prints its last output lines and throws. */
-export async function ensureDaemon(paths: Paths, { timeoutMs, json, onSpawn }: EnsureOptions): Promise<EnsuredDaemon> {
-  const outcome = await startDaemon(paths, timeoutMs, onSpawn);
+export async function ensureDaemon(paths: Paths, options: EnsureOptions): Promise<EnsuredDaemon> {
+  const outcome = await startDaemon(paths, options);
   switch (outcome.kind) {
     case 'ready':
       return { wasRunning: outcome.wasRunning, trouble: null, isStarting: false };
     case 'not_ready':
       return {
         wasRunning: true,
-        trouble: notReady(outcome.ready, timeoutMs),
+        trouble: notReady(outcome.ready, options),
         isStarting: outcome.ready === null || outcome.ready.state === 'STARTING',
       };
     case 'died':
-      throw died(outcome, json);
+      throw died(outcome, options.json);
   }
 }
 
-/** Timeout of a start for `run` and `chat`. */
+/** Shows what a daemon that is STARTING does. Clear it with `sayProgress('')`. */
+export function showStarting({ conditions }: ReadyRecord): void {
+  const engine = conditions.find(({ name, status }) => name === 'engine' && status !== 'ok');
+  sayProgress(`waiting for the daemon${engine === undefined ? '' : `: ${engine.reason}`}`);
+}
+
+/** Timeout of a start for commands that then send a prompt. */
 const START_MS = 60_000;
 
 /**
@@ -51,7 +57,9 @@ export async function ensureServing(paths: Paths, json: boolean): Promise<void> 
   const onSpawn = (): void => {
     if (!json) say('starting the daemon');
   };
-  const { wasRunning, trouble, isStarting } = await ensureDaemon(paths, { timeoutMs: START_MS, json, onSpawn });
+  const moreTime = 'wait with `svc start --timeout 5m`';
+  const options = { timeoutMs: START_MS, json, onSpawn, moreTime };
+  const { wasRunning, trouble, isStarting } = await ensureDaemon(paths, options);
   if (trouble !== null && isStarting) throw trouble;
   if (wasRunning && !json) sayIfOther(await new ControlClient(paths.socketPath).status());
 }
@@ -79,8 +87,8 @@ function died({ end, code, lines }: Died, json: boolean): SvcError {
   );
 }
 
-function notReady(ready: ReadyRecord | null, timeoutMs: number): SvcError {
-  const after = `after ${String(timeoutMs / 1000)} s`;
+function notReady(ready: ReadyRecord | null, { timeoutMs, startingMs = timeoutMs, moreTime }: EnsureOptions): SvcError {
+  const after = `after ${String((ready?.state === 'STARTING' ? startingMs : timeoutMs) / 1000)} s`;
   if (ready === null)
     return new SvcError('NOT_READY', `the daemon is not listening ${after}`, { hint: 'see `svc logs`' });
   const troubles = ready.conditions.filter((condition) => condition.status !== 'ok');
@@ -89,7 +97,7 @@ function notReady(ready: ReadyRecord | null, timeoutMs: number): SvcError {
   return new SvcError('NOT_READY', `the daemon ${when}${reasons === '' ? '' : ` (${reasons})`}`, {
     hint:
       ready.state === 'STARTING'
-        ? 'give it more time with --timeout, or see `svc logs`'
+        ? `${moreTime}, or see \`svc logs\``
         : 'it keeps running: correct the cause, then run `svc restart`',
   });
 }
