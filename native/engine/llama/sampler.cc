@@ -22,6 +22,8 @@ constexpr std::size_t kMaxBreakers = 16;
 constexpr std::size_t kMaxBreakerBytes = 40;
 // Draws of one token. Only tokens that complete a grammar's trigger are refused one by one; few do.
 constexpr int kMaxRedraws = 512;
+// Tokens among which Lead looks for one that the grammar allows.
+constexpr std::size_t kRankedForLead = 8;
 // Tokens from which Mirostat estimates the distribution; llama.cpp's value.
 constexpr int kMirostatTokens = 100;
 
@@ -103,11 +105,15 @@ class LlamaSampler final : public Sampler {
     if (!greedy_ || forced || !Known().empty()) return kCertain;
     thread_local std::vector<RankedToken> best;
     const std::span<const float> logits = Penalized(Biased({first, vocabulary_}));
-    if (LargestLogits(logits, nullptr, 2, &best) == Ranking::kBroken) return std::nullopt;
-    if (best[0].logit == -INFINITY) return std::nullopt;
-    // The next allowed token would need another comparison.
-    if (constraint_ != nullptr && !constraint_->Allows(best[0].token)) return std::nullopt;
-    return best.size() < 2 ? kCertain : best[0].logit - best[1].logit;
+    const std::size_t ranked = constraint_ != nullptr ? kRankedForLead : 2;
+    if (LargestLogits(logits, nullptr, ranked, &best) == Ranking::kBroken) return std::nullopt;
+    for (std::size_t i = 0; i < best.size() && best[i].logit != -INFINITY; ++i) {
+      if (constraint_ != nullptr && !constraint_->Allows(best[i].token)) continue;
+      // Whether the next one is allowed makes the lead no smaller.
+      if (i + 1 < best.size()) return best[i].logit - best[i + 1].logit;
+      if (best.size() < ranked) return kCertain;
+    }
+    return std::nullopt;
   }
 
   std::vector<Token> Forced() override { return std::exchange(forced_, {}); }

@@ -164,8 +164,9 @@ class Sampler {
   // is remembered. kSlowGrammar: following the grammar takes too long.
   virtual Token Sample(const float* logits) = 0;
   // Lead of the token that Sample would draw over the second-best one, in logits, after all
-  // transformations. Infinite if the token is drawn at random or forced. Absent: it is unknown,
-  // because the logits are broken, or the grammar refuses the best token. Changes no state.
+  // transformations, or a little less. Infinite if the token is drawn at random or forced. Absent:
+  // it is unknown, because the logits are broken, or the grammar refuses all of the best tokens.
+  // Changes no state.
   virtual std::optional<float> Lead(const float* /*logits*/) {
     return std::numeric_limits<float>::infinity();
   }

@@ -440,6 +440,37 @@ TEST(ALongTextUnderAnAmbiguousGrammarIsWhatTheModelDraws) {
   }
 }
 
+TEST(UnderAGrammarTheLeadIsOfTheBestTokenThatItAllows) {
+  const std::unique_ptr<LlamaModel> model = Vocabulary("qwen2");
+  REQUIRE(model != nullptr);
+  const auto token = [&](const char* text) {
+    return model->Tokenize(text, false, false).value().front();
+  };
+  std::vector<float> logits(static_cast<std::size_t>(llama_vocab_n_tokens(model->vocab())), -4);
+  const auto lead = [&]() -> std::optional<float> {
+    SamplerOptions options{.params = {.temperature = 0}};
+    options.constraint = Constrained(CompileGrammar("root ::= [0-9]+ [a-z]").value(),
+                                     IndexVocabulary(*model), *model);
+    const auto sampler = std::move(NewSampler(model->vocab(), std::move(options)).value());
+    logits[token("7")] = 20;
+    EXPECT_EQ(sampler->Sample(logits.data()), token("7"));
+    logits[token("7")] = 1;
+    const auto before = sampler->Lead(logits.data());
+    EXPECT(sampler->Sample(logits.data()) >= 0);
+    return before;
+  };
+  logits[token("3")] = 3;
+  logits[token("4")] = 2.5F;
+  EXPECT(lead() == 0.5F);
+  // A refused token is the best, and one comes before the next that is allowed.
+  logits[token("!")] = 9;
+  logits[token("?")] = 2.75F;
+  EXPECT(lead() == 0.25F);
+  // No token among the best is allowed.
+  for (const char* each : {"!", "?", "#", "$", "%", "&", "*", "+"}) logits[token(each)] = 9;
+  EXPECT(!lead());
+}
+
 // As in llama.cpp, where both come before the temperature.
 TEST(WithoutTemperatureXtcAndTypicalMayRemoveTheLikeliest) {
   const std::unique_ptr<LlamaModel> model = Vocabulary("qwen2");
