@@ -299,7 +299,6 @@ test('errors of the engine and of the request name the fields', async () => {
       'messages[0].content[0].tool_use_id',
     ],
     [{ tools: [TOOL], tool_choice: { type: 'tool', name: 'nothing' } }, 'tool_choice'],
-    [{ tools: [TOOL], model: 'sees' }, 'tools'],
     [{ tools: [{ ...TOOL, strict: true, input_schema: { type: 'object', not: {} } }] }, 'tools[0].input_schema.not'],
     [{ messages: [] }, 'messages'],
   ];

@@ -189,7 +189,6 @@ test('a conversation goes on, and is in files of the owner alone, also after the
 test('what a model cannot do is refused in the words of the API', async () => {
   const cases: readonly (readonly [object, number, string])[] = [
     [{ model: 'none' }, 404, 'model'],
-    [{ tools: [FORECAST] }, 400, 'tools'],
     [{ reasoning: { effort: 'high' } }, 400, 'reasoning.effort'],
     [
       { input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'data:image/png;base64,aGVsbG8=' }] }] },
