@@ -152,8 +152,8 @@ void Drafter::Cut(Place& place, std::size_t length) {
   place.computed.resize(length);
 }
 
-// Reserves `cells` cells for the place beside what is reserved for others, by emptying places
-// without an owner. False: not enough.
+// Reserves `cells` cells for the place; if necessary, empties places without an owner. False: those
+// of the others leave too few.
 bool Drafter::Reserve(Place* place, std::size_t cells) {
   place->reserved = 0;
   const auto fits = [&] {

@@ -315,6 +315,26 @@ class GreedySampler final : public Sampler {
   }
 };
 
+// Expects the same text of 300 tokens with drafts and without. Returns how many were accepted.
+template <typename Drawing, typename Logits>
+std::uint64_t ExpectSameTextWithDrafts(const Logits& logits) {
+  std::string texts[2];
+  std::uint64_t accepted = 0;
+  for (const int draft : {0, 1}) {
+    Bench bench({.cells = 1024, .logits = logits});
+    Submission submission = SubmissionOf({.id = 1, .prompt = {4, 5, 6}, .max_tokens = 300});
+    submission.reuse_prefix = draft == 1;
+    submission.sampler = std::make_unique<Drawing>();
+    bench.loop->Add(std::move(submission));
+    (void)bench.RunToTheEnd();
+    texts[draft] = bench.texts[1];
+    accepted = bench.loop->stats().accepted_tokens;
+  }
+  EXPECT_EQ(texts[1], texts[0]);
+  EXPECT_EQ(texts[1].size(), 300U);
+  return accepted;
+}
+
 // A model whose rows are rounded differently in a larger batch, which can flip ties, and one
 // without such rounding.
 TEST(TiesAreBrokenAsTheyAreAlone) {
@@ -327,19 +347,7 @@ TEST(TiesAreBrokenAsTheyAreAlone) {
       if (tokens.size() % 3 == 0) row[20 + at] = 4.995F;
       if (rows > 1) row[20 + at] += error;
     };
-    std::string texts[2];
-    for (const int draft : {0, 1}) {
-      Bench bench({.cells = 1024, .logits = logits});
-      Submission submission = SubmissionOf({.id = 1, .prompt = {4, 5, 6}, .max_tokens = 300});
-      submission.reuse_prefix = draft == 1;
-      submission.sampler = std::make_unique<GreedySampler>();
-      bench.loop->Add(std::move(submission));
-      (void)bench.RunToTheEnd();
-      texts[draft] = bench.texts[1];
-      if (draft == 1) EXPECT(bench.loop->stats().accepted_tokens > 50);
-    }
-    EXPECT_EQ(texts[1], texts[0]);
-    EXPECT_EQ(texts[1].size(), 300U);
+    EXPECT(ExpectSameTextWithDrafts<GreedySampler>(logits) > 50);
   }
 }
 
@@ -377,18 +385,7 @@ TEST(RowsWhoseLeadIsUnknownTeachNothing) {
     if (!is_first_half && tokens.size() % 3 == 0) row[20 + at] = 4.995F;
     if (rows > 1) row[20 + at] += 0.02F;
   };
-  std::string texts[2];
-  for (const int draft : {0, 1}) {
-    Bench bench({.cells = 1024, .logits = logits});
-    Submission submission = SubmissionOf({.id = 1, .prompt = {4, 5, 6}, .max_tokens = 300});
-    submission.reuse_prefix = draft == 1;
-    submission.sampler = std::make_unique<RefusingSampler>();
-    bench.loop->Add(std::move(submission));
-    (void)bench.RunToTheEnd();
-    texts[draft] = bench.texts[1];
-  }
-  EXPECT_EQ(texts[1], texts[0]);
-  EXPECT_EQ(texts[1].size(), 300U);
+  (void)ExpectSameTextWithDrafts<RefusingSampler>(logits);
 }
 
 }  // namespace

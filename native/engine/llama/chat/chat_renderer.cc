@@ -256,11 +256,9 @@ std::optional<Result<ChatRenderer::Rendered>> ChatRenderer::ApplyIn(Form form, c
 Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat& shown) const {
   if (Status status = Check(chat.messages, chat.options); !status.ok()) return status;
   if (!ListsToolsAsText(chat.options)) return ApplyForms(chat, shown);
-  const auto with_list = [&](const std::vector<ChatMessage>& messages) {
-    const Chat& of = &messages == &chat.messages ? chat : shown;
-    return std::optional(ToolsAsText::WithList(messages, of.options.tools));
-  };
-  return std::move(*ApplyIn(with_list, chat, shown));
+  const auto listed = ToolsAsText::WithList(chat.messages, chat.options.tools);
+  const auto shown_listed = ToolsAsText::WithList(shown.messages, shown.options.tools);
+  return ApplyForms({listed, chat.options}, {shown_listed, shown.options});
 }
 
 Result<ChatRenderer::Rendered> ChatRenderer::ApplyForms(const Chat& chat, const Chat& shown) const {
