@@ -1,4 +1,4 @@
-/** `svc model rm` beside a daemon: what is loaded is unloaded first, however its name is spelled; what refuses. */
+/** `svc model rm` while a daemon runs: it unloads a loaded model first, however the name is spelled; what it refuses. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';

@@ -201,7 +201,7 @@ export class Pool {
       entry.keepAliveMs = 0;
       entry.pinned = false;
       if (entry.retiring === null) continue;
-      // It still ends, but whoever has retired it does not load its model again.
+      // It still ends, but its model is not loaded again after that.
       entry.retiring.resolve();
       entry.retiring = deferred();
     }

@@ -46,7 +46,7 @@ export async function listModels(): Promise<readonly ModelRecord[]> {
 
 /**
  * Finds a model by path, or by any name that a request may use. A registered model is found even if its file is broken.
- * The record is the daemon's, which says what is loaded.
+ * Returns the record of the daemon if it runs: only that one says whether the model is loaded.
  */
 export async function findModel(typed: string): Promise<ModelRecord> {
   const name = modelName(typed);

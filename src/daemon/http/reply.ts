@@ -18,7 +18,7 @@ export type ApiFamily = 'openai' | 'anthropic' | 'ollama' | 'cohere' | 'native';
 
 export interface StreamFormat {
   readonly contentType: string;
-  /** Written after `heartbeatMs` without other data, or called for what is written; null: no heartbeat. */
+  /** Text that is written after `heartbeatMs` without other data, or a function that makes it; null: no heartbeat. */
   readonly heartbeat: string | (() => string) | null;
   /** Heartbeats come after this many times `heartbeatMs`; absent: 1. */
   readonly heartbeatFactor?: number;

@@ -157,7 +157,7 @@ class Import {
     return this.#recordOf(ready, { id, state: 'imported' }, notes);
   }
 
-  /** Gives a new model its settings; those that the config has already stay. Returns what is to be said about it. */
+  /** Writes the settings of a new model into the config, unless it has some for this name. Returns notes for the user. */
   async #setFor(model: Found, { id, adapters }: Registered): Promise<string[]> {
     const lora = adapters.map((adapter) => ({ id: adapter, scale: 1 }));
     const settings = { ...model.settings, ...(lora.length === 0 ? {} : { lora }) };
