@@ -108,12 +108,13 @@ test('a model that shares its file with another leaves the engine and the prefix
   const one = (await clientOf(home).models()).find(({ id }) => id === 'one');
   const prefixes = join(prefixFolder(join(home.dir, 'cache')), prefixName(one?.path ?? ''));
   assert.ok(existsSync(prefixes));
-  assertExit(await run('model', 'rm', '--yes', 'Two'), 0);
+  // It asks nothing: no file is deleted.
+  assertExit(await run('model', 'rm', 'Two'), 0);
   const kept = (await clientOf(home).models()).find(({ id }) => id === 'one');
   assert.equal([kept?.loaded?.pid, existsSync(prefixes)], [one?.loaded?.pid, true]);
 
   assertExit(await run('model', 'add', modelPath('tiny-llama'), '--copy', '--name', 'three'), 0);
-  assertExit(await run('model', 'rm', '--yes', 'one'), 0);
+  assertExit(await run('model', 'rm', 'one'), 0);
   assert.equal([Object.keys(await loadedIn(home)), existsSync(prefixes)], [['builtin'], true]);
 });
 

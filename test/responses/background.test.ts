@@ -192,6 +192,20 @@ test('attempts that bring nothing are not made without end', async ({ script }) 
   assert.is(world.requests.length, 5);
 });
 
+/** As for a key with a quota while the disk is full. */
+const uncounted = new SvcError('CANNOT_WRITE', 'its usage cannot be counted', soon);
+
+test('a disk that is full for a moment does not end it', async ({ script }) => {
+  const world = script([uncounted], [uncounted], [start('local'), text('late', 1), finish]);
+  assert.equal(await answered(world), { status: 'completed', text: 'late' });
+});
+
+test('a disk that stays full ends it', async ({ script }) => {
+  const world = script(...Array.from({ length: 20 }, () => [uncounted]));
+  assert.is((await answered(world)).status, 'failed');
+  assert.is(world.requests.length, 5);
+});
+
 test('another model does not go on with an answer', async ({ script }) => {
   const other: GenerateEvent = { type: 'start', model: 'other', provider: 'local' };
   const world = script([start('local'), text('one ', 1), crash], [other, text('eins ', 9), finish]);

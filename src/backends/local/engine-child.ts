@@ -371,4 +371,5 @@ export class EngineChild {
 }
 
 const LOG_HINT = 'run `svc logs` for the details; please report it if it happens again';
-const MEMORY_HINT = 'the system probably ran out of memory: use a smaller model or a smaller engine.context_length';
+const MEMORY_HINT =
+  'the system probably ran out of memory: use a smaller model or a shorter context; see `svc model memory MODEL`';

@@ -16,19 +16,25 @@ export interface RemoveOptions {
   unload(id: string): Promise<void>;
 }
 
+/** True if another of the installed `models` has the same file, which is then not deleted. */
+export function sharesFile({ id, path }: ModelRecord, models: readonly ModelRecord[]): boolean {
+  return models.some((each) => each.id !== id && each.from === undefined && each.path === path);
+}
+
 /**
  * Unloads and removes a model. If another model has the same file, the prefixes are left to that one, and so is the
  * engine, unless it was loaded by the id of this model. A model that cannot be removed is not unloaded.
  * @throws SvcError as ModelStore.remove, and errors of `unload`; the model is then still there
  */
 export async function removeModel(
-  { id, path, ...record }: ModelRecord,
+  record: ModelRecord,
   { store, models, loaded, prefixes, unload }: RemoveOptions,
 ): Promise<void> {
+  const { id } = record;
   removable(id, await store.registry.read());
-  const isShared = models.some((each) => each.id !== id && each.from === undefined && each.path === path);
+  const fileStays = sharesFile(record, models);
   // An engine by the id of a removed model could not be loaded again by `svc restart`.
-  if (loaded.includes(id) || (record.loaded !== null && !isShared)) await unload(id);
+  if (loaded.includes(id) || (record.loaded !== null && !fileStays)) await unload(id);
   await store.remove(id);
-  if (!isShared) await removePrefixes(prefixes, path);
+  if (!fileStays) await removePrefixes(prefixes, record.path);
 }

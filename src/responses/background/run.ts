@@ -235,7 +235,8 @@ export class BackgroundRun {
   }
 
   #mayTryAgain(error: SvcError): boolean {
-    if (!error.retryable) return false;
+    // A full disk, for example, may keep the usage of a key with a quota from being counted for a moment.
+    if (!error.retryable && error.code !== 'CANNOT_WRITE') return false;
     // It waits like any other request.
     if (error.code === 'BUSY' || error.code === 'NOT_READY') return true;
     const { length } = this.#told;

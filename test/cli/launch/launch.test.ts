@@ -67,7 +67,8 @@ for (const name of AGENT_NAMES)
 
 test('words after -- are passed on unchanged, after those of svc', async () => {
   const words = ['show', '--model', 'other', '--help', '--', "it's $HOME", ''];
-  assert.equal((await launched('opencode', '-m', 'caller', '--', ...words)).words, words);
+  // A name is found in any case, as elsewhere.
+  assert.equal((await launched('opencode', '-m', 'Caller', '--', ...words)).words, words);
   const { words: all } = await launched('codex', '--', ...words);
   assert.equal(all.slice(-words.length), words);
   assert.is(all[0], '-c');

@@ -92,10 +92,11 @@ function bestFirst(listed: readonly Model[], records: readonly ModelRecord[]): M
 
 /** `name`: id, alias or `default`, which may also be a policy. */
 function find(name: string, listed: readonly Model[], records: readonly ModelRecord[]): Model | undefined {
+  const isNamed = (id: string): boolean => id.toLowerCase() === name.toLowerCase();
   const aliased = records.find(
-    ({ aliases, default: isDefault }) => aliases.includes(name) || (name === DEFAULT_NAME && isDefault),
+    ({ aliases, default: isDefault }) => aliases.some(isNamed) || (isNamed(DEFAULT_NAME) && isDefault),
   );
-  return listed.find(({ id }) => id === name) ?? listed.find(({ id }) => id === aliased?.id);
+  return listed.find(({ id }) => isNamed(id)) ?? listed.find(({ id }) => id === aliased?.id);
 }
 
 /** Returns why the model does not suffice; null: nothing known is missing. */

@@ -1,7 +1,7 @@
 import { join, sep } from 'node:path';
 import { resolvePaths } from '../../../home/paths.ts';
 import { prefixFolder } from '../../../models/store/prefixes.ts';
-import { removeModel } from '../../../models/store/remove-model.ts';
+import { sharesFile, removeModel } from '../../../models/store/remove-model.ts';
 import { dropUnfinished } from '../../../models/pull/unfinished.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import type { ModelAdapter, ModelRecord } from '../../../protocol/records.ts';
@@ -16,7 +16,7 @@ import { printResult } from '../../terminal/result.ts';
 export const spec = {
   summary: 'Remove a model',
   detail: [
-    'A file in the store is deleted. A file that was registered in its own place stays there. If it is a name that the config gives to a model (`svc model create`), only the name is removed.',
+    'A file in the store is deleted, unless another model has it, too. A file that was registered in its own place stays there. If it is a name that the config gives to a model (`svc model create`), only the name is removed.',
   ],
   arguments: [modelArgument],
   flags: {
@@ -44,11 +44,12 @@ export const run: Run<typeof spec> = async ({ adapter, yes, json }, { model }) =
     printResult(json, { removed: record.id }, `removed ${record.id}, a name of ${record.from}`);
     return;
   }
-  const isCopy = record.path.startsWith(storeDirectory() + sep);
-  if (isCopy && !yes) await confirm(record, record.id);
+  const models = await listModels();
+  const isDeleted = record.path.startsWith(storeDirectory() + sep) && !sharesFile(record, models);
+  if (isDeleted && !yes) await confirm(record, record.id);
   await removeModel(record, {
     store: openStore(),
-    models: await listModels(),
+    models,
     loaded: (await fromDaemon((client) => client.status()))?.models.map(({ id }) => id) ?? [],
     prefixes: prefixFolder(resolvePaths().cacheDir),
     unload: async (id) => {
