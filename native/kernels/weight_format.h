@@ -5,7 +5,7 @@
 
 namespace svc {
 
-// Weights per block of a MatrixKernel.
+// Weights per block in the layout of our kernels (weight_matrix.h).
 constexpr std::size_t kBlock = 32;
 
 // A quantization type of ggml, as far as the kernels need it:

@@ -167,7 +167,7 @@ export const answerFlags = {
   },
   truncate: {
     kind: 'switch',
-    summary: 'if the prompt does not fit in the context, drop its oldest turns and report how much',
+    summary: 'if the prompt does not fit in the context, drop the oldest turns or the end of a single one, and say so',
   },
 } as const;
 export const rawFlag = {

@@ -70,7 +70,7 @@ export const ConfigSchema = section({
   engine: optionalSection({
     /** In tokens. Absent: the context that the model was trained for, as far as memory allows. */
     context_length: v.exactOptional(contextLength),
-    /** Absent: one for each physical core. */
+    /** Absent: one for each performance core. */
     threads: v.exactOptional(wholeNumber(1, 512)),
     /** Threads for long prompts, and for embeddings. Absent: as many as `threads`. */
     prompt_threads: v.exactOptional(wholeNumber(1, 512)),

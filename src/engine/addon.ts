@@ -135,7 +135,7 @@ export interface EngineRequest extends Partial<
   /** Either these, or a raw prompt. Text parts are joined. */
   readonly messages?: readonly NativeMessage[];
   readonly chat?: NativeChat;
-  /** Special-token text is parsed, and the tokens with which the model's texts begin are added. */
+  /** Special-token text is parsed, and BOS is added if the model requires it. */
   readonly prompt?: string;
   /** Tokens of a raw prompt, which are used unchanged; without `prompt`. */
   readonly prompt_tokens?: readonly number[];

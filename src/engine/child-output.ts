@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import { FrameDecoder, FROM_ENGINE } from './frames.ts';
 import type { FromEngine } from './messages.ts';
 
-/** Four for each of ten thousand answers. A flood of them takes a tenth of a core. */
+/** Four frames a second for each of ten thousand answers. Reading at this rate takes a tenth of a core. */
 const FRAMES_PER_SECOND = 40_000;
 /** A frame of so many bytes counts as two, and so on. */
 const FRAME_BYTES = 2048;

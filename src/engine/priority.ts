@@ -6,8 +6,8 @@ const NICE = -5;
 
 /**
  * Raises the priority. The threads of a step wait for each other, so on a busy machine decoding slows down far more
- * than its CPU share: with two busy programs on two cores, decoding is three times as fast with this priority. A
- * priority set from outside is kept. Not on Windows, where no privilege is needed and the desktop would stutter.
+ * than its CPU share (figures: docs/architecture.md, decision 14). A priority set from outside is kept. Not on Windows,
+ * where no privilege is needed and the desktop would stutter.
  *
  * Call it before other threads exist: threads inherit the priority of their creator.
  */

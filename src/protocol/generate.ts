@@ -251,8 +251,8 @@ export interface Infill {
   readonly extra: readonly InfillFile[];
 }
 /**
- * A prompt without a chat template. A text gets the tokens with which the model's texts begin, and special-token text
- * in it is parsed; token ids are used unchanged. With `infill` the text is the beginning of what fills the gap.
+ * A prompt without a chat template. BOS is added to a text if the model requires it, and special-token text in it is
+ * parsed; token ids are used unchanged. With `infill` the text is the beginning of what fills the gap.
  */
 export type RawPrompt =
   | { readonly text: string; readonly infill?: Infill }
@@ -328,8 +328,8 @@ export interface StartEvent {
 /** Part of an answer. */
 interface Listed {
   /**
-   * Only with a `Continuation`, and of local models: the tokens since the last event that had some. The content so far
-   * is of these and of earlier ones.
+   * Only with a `Continuation`, and of local models: tokens generated since the last event that had some. All content
+   * delivered so far was made from these and earlier tokens.
    */
   readonly tokens?: readonly number[];
 }

@@ -22,7 +22,7 @@ export const TokenSchema = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxV
 export const TokenizeTextRequestSchema = v.object({
   ...settings,
   text: v.pipe(v.string(), v.maxBytes(LIMITS.tokenizeBytes)),
-  /** true: adds the tokens with which the model's texts begin and end. Default false. */
+  /** true: adds BOS and EOS as far as the model requires them. Default false. */
   add_special: v.exactOptional(v.boolean()),
   /** true: text such as `<|im_end|>` becomes the control token. Default false. */
   parse_special: v.exactOptional(v.boolean()),

@@ -36,7 +36,7 @@ export async function decideWithin(
   const known = Object.entries(policies).filter(([name]) => lists(models, [name]));
   const plan = decide(request, providers.filter(mayUse), Object.fromEntries(known));
   const isPolicy = route === undefined && known.some(([name]) => name === (model ?? DEFAULT_POLICY));
-  // Who may use a policy may use its candidates by it.
+  // A key that may use a policy may use all its candidates through it.
   if (isPolicy) return plan;
   const [candidate] = plan.candidates;
   if (candidate === undefined || !(await isListed(models, candidate, providers, find))) throw unknownModel(model);

@@ -26,7 +26,7 @@ class WorkLimit {
   static constexpr std::uint64_t kMaxGrowthBytes = 256U << 20U;
   // A single allocation.
   static constexpr std::uint64_t kMaxAllocationBytes = 64U << 20U;
-  // Bytes that a single operation reads, compares or moves: at most half a minute.
+  // Bytes that a single operation may read, compare or move. They take at most half a minute.
   static constexpr double kMaxMovedBytes = 256e9;
 
   explicit WorkLimit(double max_cpu_seconds = kMaxCpuSeconds);

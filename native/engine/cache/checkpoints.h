@@ -43,8 +43,8 @@ class Checkpoints {
   // Evicts the least recently used checkpoints until a state of that size fits beside the others.
   // False: it does not fit, and nothing was evicted.
   bool MakeRoom(std::uint64_t bytes);
-  // Names the state that is being written to the disk; null: none is. It counts until then, also if
-  // it is evicted.
+  // Sets the state that is being written to the disk; null: none. It counts towards the limit until
+  // the write has ended, even if it is evicted.
   void SetWritten(const std::shared_ptr<const StateBytes>& state) { written_ = state; }
   // Size of a state that is being read from the disk; 0: none is. Evicts for it as far as possible.
   void SetRead(std::uint64_t bytes);

@@ -84,8 +84,8 @@ class PrefixCache {
   // suffice, and extends the pin.
   void SwapIn(std::span<const Token> tokens, SequenceId sequence, std::uint32_t free_cells,
               Pin& pin);
-  // Returns the swapped-out part of the tokens that has the one at `index`. Absent: it is in cells
-  // or not cached, or the state is of other tokens as well.
+  // Returns the swapped-out part of the prefix with the token at `index`. Absent: the token is in
+  // cells or not cached, or the part's copy also covers other tokens.
   std::optional<Part> SwappedAt(PrefixScope scope, std::span<const Token> tokens,
                                 std::uint32_t index) const;
   // Moves the cells of `tokens` to the tree, as far as there are ids for new nodes, and moves the

@@ -59,7 +59,7 @@ struct PrefixStoreOptions {
 
 // A piece that was read from the disk.
 struct FetchedPiece {
-  // With the last one of a fetch: those that need not wait any longer.
+  // Generations that no longer need to wait. Only with the last piece of a fetch.
   std::vector<GenerationId> wanted_by;
   PrefixHead head;
   std::uint32_t end = 0;  // the first `end` of head.tokens match the request
@@ -97,7 +97,7 @@ class PrefixStore {
   std::uint64_t Fetch(GenerationId wanted_by, ShareId salt, std::span<const Token> tokens,
                       std::uint32_t covered,
                       std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max());
-  // Reads nothing more that only this generation wants.
+  // Cancels the reads that only this generation waits for.
   void Cancel(GenerationId wanted_by);
   // Returns the piece that has been read, if any, and lets the next one be read.
   std::optional<FetchedPiece> TakeFetched();

@@ -82,7 +82,7 @@ class PrefixTiers {
   std::unique_ptr<PrefixStore> TakeStore() { return std::move(store_); }
   // Starts reading what the disk has beyond the memory. False: not worth it; nothing is read.
   bool Fetch(GenerationId wanted_by, PrefixScope scope, std::span<const Token> tokens);
-  // Reads nothing more that only this generation wants.
+  // Cancels the reads that only this generation waits for.
   void CancelFetch(GenerationId wanted_by);
   // Loads the pieces read so far, as far as cells are free beside `busy_cells`. `sequence`: a free
   // sequence id, negative: none. Returns the generations that need not wait any longer.

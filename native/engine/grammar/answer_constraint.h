@@ -40,10 +40,12 @@ struct AnswerConstraintParts {
   // Replaces `grammar` if the model reasons first. Null: `grammar` applies then, too.
   std::unique_ptr<GrammarConstraint> after_reasoning;
   std::string grammar_prefix;  // text before the answer that the grammar describes, too
-  std::string continued;       // the same if the grammar allows it; otherwise it begins behind it
+  // Text of the message that the answer continues. Becomes `grammar_prefix` if the grammar allows
+  // it; otherwise the grammar begins after it.
+  std::string continued;
   std::optional<GrammarTrigger> trigger;  // absent: the grammar waits for none
-  // Absent or, without a trigger, marks with which a content or a call may end the reasoning: the
-  // grammar reads those that it allows.
+  // Marks with which a content or a call may end the reasoning, if there is no trigger. The grammar
+  // begins at the first one that it allows. Absent: none.
   std::optional<GrammarTrigger> marks;
   std::unique_ptr<Thinking> thinking;    // null: the model does not think, or it need not be known
   std::map<Token, std::string> spelled;  // tokens of the format that the grammar reads as text

@@ -64,9 +64,9 @@ class Decoder {
 
   // Computes the rows into the cache. REQUIRES: what the rows' sequences have in the cache was
   // computed with the same adapters.
-  // REQUIRES: 0 < rows.size() <= max_rows(), where the rows of a run with MediaRows::is_whole count
-  // by themselves and are together; at most max_outputs() rows want logits; if a sequence has rows
-  // of a picture or sound, all its rows are of the same one.
+  // REQUIRES: at least one row, and at most max_rows(), not counting runs with MediaRows::is_whole.
+  // Each such run has at most max_rows() rows, which are adjacent. At most max_outputs() rows want
+  // logits. If a sequence has rows of a picture or sound, all its rows are of the same one.
   // `abort` may be set by another thread at any time; it is honoured where the device allows it.
   virtual DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) = 0;
 
@@ -118,7 +118,8 @@ class Decoder {
   virtual void ShrinkLane() {}
 
   // Maximum number of tokens whose copies may be held in memory outside the cache, once the lane
-  // has cells for a prompt of `lane_tokens` tokens: both share one limit (memory_estimate.h).
+  // has cells for a prompt of `lane_tokens` tokens: both share one limit (CopyBytes in
+  // llama/decoder_options.h).
   virtual std::uint32_t max_copied(std::uint32_t /*lane_tokens*/) const { return cells_total(); }
   // Limit for copies of whole states, in bytes, where sequences cannot share cells. Holds at least
   // the longest state of one sequence.

@@ -24,7 +24,7 @@
 
 namespace svc {
 
-// Threads: the runner's has steps, another one has a picture or sound.
+// Thread: the runner's uses Step and Rest; the thread that computes a picture or sound uses Media.
 class MediaTurns {
  public:
   // `decoding_ms`: target from one token to the next, where something decodes.
@@ -38,7 +38,7 @@ class MediaTurns {
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
 
-    // A reader waits for more of a character: the next turn is a step's again.
+    // A stream got only a part of a character: the next turn goes to a step again.
     void SetSilent(bool is_silent) { is_silent_ = is_silent; }
 
    private:
@@ -61,7 +61,7 @@ class MediaTurns {
     MediaTurns* const turns_;
   };
 
-  // There is no step to compute: a picture or sound need not wait for the next one.
+  // Call when there is no step to compute, so that a picture or sound continues at once.
   void Rest();
   // True while there is a picture or sound: the next step may have to wait.
   bool has_media() const { return has_media_; }

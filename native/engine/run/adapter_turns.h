@@ -2,8 +2,9 @@
 // generations with different sets cannot share it.
 //
 // While nothing decodes, the set of the most urgent prompt goes first. Otherwise the sets take
-// turns: next is a set of the share (share.h) that has waited longest, and of its sets the one that
-// has. So a client with many sets takes no more turns from another than a client with one.
+// turns: the next set belongs to the share (share.h) that has waited longest, and is the one of its
+// sets that has waited longest. So a client with many sets gets no more turns than one with a
+// single set.
 //
 // A turn lasts several steps if they are short, because each change costs time, but all turns
 // together last no longer than the inter-token target: each set has an equal part of it, and one

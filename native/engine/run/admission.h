@@ -12,8 +12,9 @@
 // A generation that decodes takes one cell a step. When the cells run out, unused prefixes are
 // evicted; then generations are preempted, paused ones first, then the most junior one. The tokens
 // of a preempted generation go to the prefix cache; those that are evicted before it returns are
-// computed again. Preemption changes when a generation ends, never its text. The most senior
-// generation that is not paused is never preempted, so there is always progress.
+// computed again. Preemption delays a generation. It changes the text only as far as rounding does,
+// because the cells may be in another order. The most senior generation that is not paused is never
+// preempted, so there is always progress.
 #pragma once
 
 #include <cstdint>
@@ -93,7 +94,8 @@ class Admission {
 
   // The generation has `rows` more of its tokens in the cache, of its prompt or not.
   void Computed(Generation& generation, std::uint32_t rows);
-  // One token more, or one less, of what a step has computed counts.
+  // Counts one more computed token as the generation's (an accepted draft), or one less (a row that
+  // has to be computed again).
   void Accept(Generation& generation);
   void Reject(Generation& generation);
   // After a failed step: counts the generation's cells in the decoder again.

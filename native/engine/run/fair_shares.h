@@ -2,8 +2,9 @@
 //
 // The fair queue counts the tokens of each share. While a share that runs far fewer generations
 // than another waits for a first token, a step has that prompt and one row of each share that
-// decodes, and no other prompt: so it is no longer than beside a single stream. A share that holds
-// more than its part of the cache gives back its most junior generation to one that lacks room.
+// decodes, and no other prompt. So the step takes no longer than if each share had one stream. A
+// share with more than its part of the cache gives up its most junior generation for a share that
+// lacks room.
 //
 // With a single share none of this has an effect.
 #pragma once

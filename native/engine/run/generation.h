@@ -47,8 +47,8 @@ struct Submission {
   // If not, it uses the prefix cache only for its own tokens while it is preempted, and it gets no
   // drafts.
   bool reuse_prefix = true;
-  // True: that is only the one that others of its group compute, in the way of a prompt that shares
-  // nothing. scope.salt is the group's.
+  // True: the prompt may come only from generations of the same group (scope.salt is the group's),
+  // and is computed in the same batches as a prompt that shares nothing (IsPlain).
   bool in_group = false;
   AdapterSet adapters = {};  // LoRA adapters that it is computed with; part of scope.salt
   PrefixScope scope;
@@ -104,7 +104,8 @@ class Generation : Submission {
   // False: it has ended, or waits for its receiver, the disk or more cells.
   bool may_go_on() const { return !ended && !paused && !fetching && !outgrown; }
   bool in_cache() const { return sequence >= 0; }
-  // Its prompt is rounded as a plain loop rounds it: neither padded nor cut otherwise.
+  // True if the prompt is computed in the batches of a plain llama.cpp loop, without padding, and
+  // is therefore rounded alike.
   bool IsPlain() const { return !reuse_prefix || in_group; }
   // Number of the next `rows` rows that one batch computes: tokens, or a picture or sound.
   std::uint32_t OfOneKind(std::uint32_t rows) const { return RowsOfOneKind(media, computed, rows); }

@@ -101,9 +101,9 @@ class Loop {
   bool Plan(bool beside_media = false);
   const std::vector<GenerationId>& planned() const { return step_.planned; }
   StepOwner step_owner() const;
-  // In the last step a generation got no text (lane_turns.h): it is to have the next one soon.
+  // True if a generation got no text in the last step (lane_turns.h), so the next step is due soon.
   bool was_silent() const { return lane_turns_.is_silent(); }
-  // Counts tokens that were computed in vain for a share's sake.
+  // Charges a share for the rows of a step that was aborted for its request.
   void Charge(ShareId share, double tokens) { shares_.Charge(share, tokens); }
   // Computes what was planned. `abort` may be set by another thread at any time.
   void Compute(const std::atomic<bool>& abort);

@@ -6,7 +6,7 @@
 // more rows no longer than the number of such steps that hold them. The prediction is the least of
 // these bounds. So a few steps that decode suffice for a first guess, which is too high, and each
 // larger step that is tried corrects it. A step that took long for another reason, as when shaders
-// were compiled, does no harm: smaller ones give a lower bound.
+// were compiled, does no harm: the bounds of smaller steps are tighter.
 #pragma once
 
 #include <array>

@@ -38,8 +38,8 @@ class ThreadGovernor {
   // The step was aborted after `spent_ms`, at that limit. REQUIRES: LimitMs was above 0.
   void StepStalled(double now_ms, double spent_ms);
 
-  // `cpu_ms`: processor time of the process during the step. Returns how much dearer steps have
-  // become for good, as a factor; 1 but for the end of a trial that changed something.
+  // `cpu_ms`: processor time of the process during the step. Returns the factor by which the cost
+  // of later steps has changed: 1, except at the end of a trial that changed the threads.
   double StepDone(double now_ms, double spent_ms, double predicted_ms, double cpu_ms);
 
  private:

@@ -23,7 +23,7 @@ struct AdapterFile {
   }
 };
 
-// What became of it.
+// Result of loading an adapter.
 struct AdapterInfo {
   std::string id;
   std::string error;  // why it cannot be used, worded to follow "the adapter X"; empty: it can

@@ -31,8 +31,8 @@ struct LoadOptions {
   std::uint32_t context_length = 0;
   // Cells to begin with; the cache grows with its requests (growth.h). 0: all of context_length.
   std::uint32_t kv_cells = 0;
-  // Compute threads. 0: one for each physical core that this process may run on, fewer for a very
-  // small model.
+  // Compute threads. 0: one for each performance core that this process may use, within its CPU
+  // quota, and fewer for a very small model (llama/cpu_threads.h).
   int threads = 0;
   // Compute threads for long prompts (the prefill lane) and for embeddings. 0: as `threads`.
   int prompt_threads = 0;
@@ -55,13 +55,13 @@ struct LoadOptions {
   // Sequences in the cache at the same time, at most 255; further generations wait. The prefix
   // cache uses the remaining sequence ids.
   std::uint32_t max_sequences = 64;
-  // Folder of the prefix cache's disk tier, shared with other models; empty: no disk tier. Created
-  // with access for its owner only, if it does not exist. A prefix that cannot be written is
-  // dropped.
+  // Folder of the prefix cache's disk tier; empty: no disk tier. The daemon gives each model one of
+  // its own (cache/prefix_store.h). Created with access for its owner only, if it does not exist. A
+  // prefix that cannot be written is dropped.
   std::string prefix_folder;
   // Name of this model in the folder's file names: letters and digits.
   std::string prefix_model;
-  std::uint64_t prefix_bytes = 0;  // limit of the folder, all models together
+  std::uint64_t prefix_bytes = 0;  // limit of all files in the folder
   // Secret key for the authentication codes of these files and the hashes of share names. Absent: a
   // random key, so that no later engine can read these files.
   std::optional<std::array<std::uint64_t, 2>> prefix_key;

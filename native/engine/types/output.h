@@ -110,8 +110,8 @@ struct GenerationOutput {
   std::vector<float> embeddings;
   // For the tokens that begin in `text`, if requested.
   std::vector<TokenLogprobs> logprobs;
-  // Only with a Continuation: the tokens since the last output. All content so far is of these and
-  // of earlier ones.
+  // Only with a Continuation: tokens generated since the last output. All content delivered so far
+  // was made from these and earlier tokens.
   std::vector<Token> tokens = {};
   // Present: the generation waits until the receiver has answered with TextEngine::GrantCells.
   std::optional<CellDemand> cells;

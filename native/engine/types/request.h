@@ -55,9 +55,9 @@ struct Infill {
   }
 };
 
-// An answer that another request can continue if this one is cut off: its outputs list their
-// tokens, and the other request gets all of them. The samplers see each of these tokens again, so
-// that their state, the random numbers included, is what it was.
+// Makes an answer resumable. The outputs list their tokens; if the answer is cut off, a second
+// request with all tokens so far continues it. Its samplers process each of these tokens again, so
+// that their state, random numbers included, is the same as before.
 struct Continuation {
   std::uint32_t seed = 0;     // of the sampler, unless the request sets one; the same in both
   std::vector<Token> tokens;  // first tokens of the answer; the logits do not matter there
@@ -100,9 +100,9 @@ struct GenerationRequest {
   // cells, are rounded differently. While such a request runs alone, it gets an empty cache and no
   // drafts, and its text equals that of a plain llama.cpp loop.
   bool reuse_prefix = true;
-  // Requests of one group that run at the same time share the part of their prompts that they have
-  // in common, also if they have seeds: the answers to one prompt. With a seed a request
-  // shares with no others. Empty: no group.
+  // Name of a group of requests, for example those for several answers to one prompt. Members that
+  // run at the same time share the common beginning of their prompts, even with seeds. A request
+  // with a seed shares with no request outside its group. Empty: no group.
   std::string prefix_group;
   // Name of the client: an API key or an address (share.h). Fairness counts tokens by share, and
   // `cached_tokens` counts only tokens that the same share sent before.

@@ -3,9 +3,9 @@
  *
  * A crash delays the restart of the engine, and with it all requests, unless its culprit is known: then the next request
  * with the same content is delayed instead, so that a prompt that crashes the engine keeps no other client waiting. The
- * culprit is the request whose preparation did not end, that was retried alone (suspects.ts) and had no content yet, or
- * that was alone in the engine. A request that a client has given up before its first content counts as in the engine
- * for a while: the engine may still be at work on it.
+ * culprit is the request whose preparation did not end; else the one that was being retried alone (suspects.ts) and had
+ * no content yet; else the only one in the engine. A request that a client gave up before its first content counts as
+ * in the engine for a while, because the engine may still be computing it.
  *
  * A new culprit proves nothing about an engine that crashes under any prompt. So it clears the engine only if a request
  * has been finished since the last new culprit; otherwise the crash counts against the engine, too.
@@ -106,7 +106,7 @@ export class Culprits {
 
   /**
    * Call when the loaded engine has crashed. `endless`: id of the request whose preparation did not end; null: none.
-   * Returns the number of consecutive failures, of which it had `failures`.
+   * `failures`: consecutive failures before this crash. Returns the number that counts after it.
    */
   failuresAfter(error: SvcError, failures: number, endless: number | null): number {
     const [visit, ...others] = this.#accused(endless);

@@ -46,9 +46,9 @@ const MOST_CHARACTERS = 4 * 1024 * 1024;
 const EVENT_COST = 64;
 const TOKEN_COST = 8;
 const LOGPROB_COST = 32;
-/** Of each byte of a token with a log probability, which is kept as a number. */
+/** Cost of a byte of a token with a log probability: the byte is kept as a number. */
 const BYTE_COST = 8;
-/** Average length that no answer's tokens exceed, with their events; of log probabilities, that of each candidate. */
+/** Bound of the average cost of a token with its events; with log probabilities, of each candidate as well. */
 const MOST_PER_TOKEN = 256;
 
 export interface AnswerOwner {

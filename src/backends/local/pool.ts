@@ -15,8 +15,8 @@ interface Entry {
   /** Ids that it was acquired by. */
   readonly names: Set<string>;
   /**
-   * Set if no model has its files and settings any more: it ends when its last use does. Resolves then, or on `restore`
-   * and `unload`.
+   * Set once no model has this engine's files and settings any more: the engine ends with its last lease. Resolves when
+   * it has ended, or on `restore` and `unload`.
    */
   retiring: Deferred | null;
   uses: number;

@@ -1,7 +1,7 @@
 // Other forms of a chat, for templates that would lose a part of it, or refuse it.
 //
-// Some templates write only the first of several calls, or no system message after the beginning,
-// and say nothing. Their chats are brought into a form of which all reaches the prompt.
+// Some templates silently omit all but the first of several calls, or a system message after the
+// beginning. Their chats are changed to a form that reaches the prompt completely.
 //
 // Many templates take one system message, at the beginning, and then alternate user and assistant
 // messages. Clients send several system messages, or the text and the picture of one turn as two
@@ -25,12 +25,14 @@
 
 namespace svc {
 
-// Returns the chat without what the template would lose. Calls become text of the assistant, and
-// results text of the user, if it writes none; each of several calls gets a message of its own,
-// followed by its result, if it writes one. System messages after the beginning become texts of the
-// user, marked as src/protocol/anthropic/messages.ts marks them, if it writes none there. An empty
-// message of the user comes before a call that would begin the chat: Llama 3 takes the first
-// message for the user's. Absent if nothing changes.
+// Returns the chat in a form of which the template loses nothing; absent if that is the same form:
+// - If it writes no calls, calls become text of the assistant, and results text of the user.
+// - If it writes only one call per message, each call gets a message of its own, followed by its
+//   result.
+// - If a call would begin the chat, an empty message of the user comes first: Llama 3 takes the
+//   first message for the user's.
+// - If it writes no system message after the beginning, such messages become texts of the user,
+//   marked as in src/protocol/anthropic/messages.ts.
 std::optional<std::vector<ChatMessage>> WholeForm(const std::vector<ChatMessage>& messages,
                                                   const TemplateTraits& traits);
 

@@ -85,8 +85,8 @@ class ChatRenderer {
     std::shared_ptr<const AnswerFormat> format;
   };
 
-  // The chat that is rendered may have other texts than the one that was sent, in which control
-  // tokens are escaped.
+  // A chat in one of two versions: as it was sent, or as the template sees it, with guards before
+  // control tokens in its texts (special_text.h).
   struct Chat {
     const std::vector<ChatMessage>& messages;
     const ChatOptions& options;

@@ -34,7 +34,9 @@ export async function messages(exchange: Exchange): Promise<void> {
   else reply.json(200, toMessage(await Collector.of(events), options));
 }
 
-/** Sends nothing before the first content: until then an error is an HTTP status, which clients can retry. */
+/**
+ * Sends nothing before the first content or heartbeat: until then an error is an HTTP status, which clients can retry.
+ */
 async function answerStream(reply: Reply, events: Events, options: AnswerOptions): Promise<void> {
   reply.stream(FORMAT);
   const stream = new MessageStream(options);

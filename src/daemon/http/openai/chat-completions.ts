@@ -31,7 +31,7 @@ async function answerWhole({ id, reply }: Exchange, { all, failing }: Choices): 
   reply.json(200, toCompletion(headOf('chatcmpl', id), await together(answers, failing)));
 }
 
-/** Sends nothing before the first text: until then an error is an HTTP status, which clients can retry. */
+/** Sends nothing before the first text or heartbeat: until then an error is an HTTP status, which clients can retry. */
 async function answerStream({ id, reply }: Exchange, { all, failing }: Choices, includeUsage: boolean): Promise<void> {
   reply.stream(STREAM);
   const head = headOf('chatcmpl', id);

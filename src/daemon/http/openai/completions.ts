@@ -58,7 +58,7 @@ async function answerWhole(exchange: Exchange, call: CompletionCall, echoes: rea
   reply.json(200, toTextCompletion(headOf('cmpl', id), choices, call.choices));
 }
 
-/** Sends nothing before the first text: until then an error is an HTTP status, which clients can retry. */
+/** Sends nothing before the first text or heartbeat: until then an error is an HTTP status, which clients can retry. */
 async function answerStream(exchange: Exchange, call: CompletionCall, echoes: readonly string[]): Promise<void> {
   const { id, reply } = exchange;
   const { includeUsage } = call;

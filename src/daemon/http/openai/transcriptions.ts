@@ -33,7 +33,7 @@ export async function transcriptions(exchange: Exchange): Promise<void> {
   else reply.json(200, toTranscript(answer, call));
 }
 
-/** Sends nothing before the first text, as for chat completions. */
+/** Sends nothing before the first text or heartbeat, as for chat completions. */
 async function answerStream({ reply }: Exchange, events: Events): Promise<void> {
   reply.stream(STREAM);
   const answer = new Collector();
