@@ -53,4 +53,9 @@ export interface GenerateContext {
   readonly isChoice?: boolean;
   /** `performance.now()` when the request arrived. */
   readonly arrivedAt: number;
+  /**
+   * A provider's backend awaits it right before it sends anything; rejects if the request may not be sent. Further calls
+   * do nothing.
+   */
+  onSend?(): Promise<void>;
 }

@@ -150,6 +150,8 @@ export async function drain({ router, backends, servers, grpc, timeoutMs, hurry,
     retryAfterSeconds: 1,
   });
   if (cut > 0) log.warn({ cut }, 'ending the requests still in flight');
+  // Otherwise those without an answer yet would be tried again.
+  router.running.endAll(error);
   if (timeoutMs > 0) {
     const end = (backend: Backend): Promise<void> =>
       cut === 0 ? backend.close() : (backend.interrupt?.(error) ?? backend.destroy(error));

@@ -45,9 +45,9 @@ export interface Trial<Event extends AnswerEvent> {
   readonly deadline: number | null;
   /** Attempts are appended as they are made. */
   readonly attempts: Attempt[];
-  /** Called right before a request is sent to a backend; throws if it is not allowed. */
+  /** Called right before a request is sent to a provider; throws if it is not allowed. */
   admit(provider: string): Promise<void>;
-  /** A cloud provider is asked. */
+  /** A request is being sent to a provider. */
   onAsked(provider: string): void;
   /** A backend has started on the request. null: it failed to answer; not called if the request was aborted. */
   onTaken(start: StartEvent | null): void;
@@ -140,22 +140,18 @@ export class Attempts {
     }
     const share = shareOfDeadline(trial.deadline, alternatives, provider);
     const signal = share === null ? context.signal : AbortSignal.any([context.signal, share.signal]);
-    let askedAt: number | null = null;
-    // What fails before the provider is asked, such as its budget, is not a failure of the provider.
-    const isExcused = (): boolean => askedAt === null || (signal.aborted && performance.now() - askedAt < PATIENCE_MS);
+    const sending = new Sending(trial, provider);
+    // What fails before anything is sent, such as the provider's budget, is not a failure of the provider.
+    const isExcused = (): boolean => !sending.isSilentFor(signal.aborted ? PATIENCE_MS : 0);
     const { span } = context;
     const engine = span && provider === LOCAL ? new EngineTrace(span, trial.kind === 'generation') : null;
-    // Admitted only once the circuit lets the request pass: one that is never sent must not be counted.
     const begin = async (): Promise<Begun<Event>> => {
       signal.throwIfAborted();
-      await trial.admit(provider);
-      askedAt = performance.now();
-      if (provider !== LOCAL) trial.onAsked(provider);
-      const events = trial.ask(backend, model, { ...context, signal });
+      const events = trial.ask(backend, model, { ...context, signal, onSend: () => sending.begin() });
       return await firstWord(backend, events, signal, engine, trial.onTaken);
     };
     try {
-      return await (this.circuit(backend)?.run(begin, isExcused) ?? begin());
+      return await (this.circuit(backend)?.run(begin, isExcused, signal) ?? begin());
     } catch (error) {
       engine?.end(SvcError.from(error).code);
       if (!context.signal.aborted) trial.onTaken(null);
@@ -163,6 +159,36 @@ export class Attempts {
     } finally {
       share?.stop();
     }
+  }
+}
+
+/** Whether and when an attempt has sent its request to a provider: it counts from then on, and only once. */
+class Sending {
+  readonly #trial: Pick<Trial<AnswerEvent>, 'admit' | 'onAsked'>;
+  readonly #provider: string;
+  #admission: Promise<void> | null = null;
+  /** `performance.now()`. */
+  #sentAt = Infinity;
+
+  constructor(trial: Pick<Trial<AnswerEvent>, 'admit' | 'onAsked'>, provider: string) {
+    this.#trial = trial;
+    this.#provider = provider;
+  }
+
+  /** Rejects if the request may not be sent. */
+  async begin(): Promise<void> {
+    await (this.#admission ??= this.#admit());
+  }
+
+  /** True if the request was sent at least that long ago. */
+  isSilentFor(milliseconds: number): boolean {
+    return performance.now() - this.#sentAt >= milliseconds;
+  }
+
+  async #admit(): Promise<void> {
+    await this.#trial.admit(this.#provider);
+    this.#sentAt = performance.now();
+    this.#trial.onAsked(this.#provider);
   }
 }
 

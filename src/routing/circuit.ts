@@ -1,9 +1,9 @@
 /**
  * Circuit breaker of a provider. After FAILURES consecutive failures the circuit opens, each time for longer; then it
- * is half-open: one request tries the provider and the others wait for its first content. Only a complete answer resets
- * the count, so answers that always break off midway open the circuit too. Caller errors do not count as failures, nor
- * are errors that show that the provider is alive (busy, key refused), nor are errors before the provider was asked (its
- * budget is used up). A caller's own deadline counts only if the provider had been silent for PATIENCE_MS: otherwise any
+ * is half-open: one request tries the provider and the others wait for its first content, as long as their callers do.
+ * Only a complete answer resets the count, so answers that always break off midway open the circuit too. Not counted as
+ * failures are errors of the caller, errors that show that the provider is alive (busy, key refused), and errors before
+ * anything was sent to it (its budget is used up, or the request waited in our own queue). A caller's own deadline counts only if the provider had been silent for PATIENCE_MS: otherwise any
  * client could open the circuit for all with tiny deadlines.
  */
 import {
@@ -14,6 +14,7 @@ import {
   handleWhen,
   type CircuitBreakerPolicy,
 } from 'cockatiel';
+import { abortable } from '../backends/abortable.ts';
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
 import type { ProviderHealth } from '../protocol/records.ts';
 
@@ -41,6 +42,8 @@ export function isLeftAlone(error: SvcError): boolean {
 export class Circuit {
   readonly #name: string;
   readonly #breaker: CircuitBreakerPolicy;
+  /** The request that tries the provider in half-open state; never rejects. */
+  #trial: Promise<unknown> | null = null;
   #failures = 0;
   #lastError: SvcError | null = null;
   #checkedAt: string | null = null;
@@ -60,11 +63,12 @@ export class Circuit {
 
   /**
    * Rejects with NOT_READY, without calling `act`, while the circuit is open. `isExcused` is called when `act` has
-   * failed: true if the provider did not cause it.
+   * failed: true if the provider did not cause it. `signal` ends the wait for another request that tries the provider.
    */
-  async run<Result>(act: () => Promise<Result>, isExcused: () => boolean): Promise<Result> {
+  async run<Result>(act: () => Promise<Result>, isExcused: () => boolean, signal: AbortSignal): Promise<Result> {
+    while (this.#trial !== null) await abortable(this.#trial, signal);
     try {
-      return await this.#breaker.execute(() =>
+      return await this.#execute(() =>
         act().catch((error: unknown) => {
           throw isExcused() ? new Excused(error) : error;
         }),
@@ -97,6 +101,7 @@ export class Circuit {
     this.run(
       () => Promise.reject(error),
       () => false,
+      new AbortController().signal,
     ).catch(() => undefined);
   }
 
@@ -109,6 +114,19 @@ export class Circuit {
       last_checked_at: this.#checkedAt,
       last_changed_at: this.#changedAt,
     };
+  }
+
+  /** Notes the request if it is the one that tries the provider. REQUIRES: no other one tries it. */
+  #execute<Result>(act: () => Promise<Result>): Promise<Result> {
+    const result = this.#breaker.execute(act);
+    if (this.#breaker.state === CircuitState.HalfOpen) {
+      this.#trial = result
+        .catch(() => undefined)
+        .then(() => {
+          this.#trial = null;
+        });
+    }
+    return result;
   }
 
   /**

@@ -50,7 +50,7 @@ export interface Outcome {
 export interface RouterOptions {
   /** Returns the current policies. Absent: none. */
   policies?(): Policies;
-  /** Called before a request to a provider; throws if it is not allowed. */
+  /** Called right before a request is sent to a provider; throws if it is not allowed. */
   admit?(provider: string): Promise<void>;
   /** Called before a request that is usage; throws if the caller's quota is used up. */
   admitCaller?(caller: Caller): Promise<void>;
@@ -199,14 +199,14 @@ export class Router {
         onTaken: stage.taken,
       });
       trace.begun(begun.start);
-      yield routeEvent(plan.requested, begun.backend.name, attempts, context);
-      for await (const event of eventsOf(begun)) {
-        heardAt = performance.now();
+      for await (const event of eventsOf(begun, routeEvent(plan.requested, begun.backend.name, attempts, context))) {
         if (event.type === 'finish') {
           await over('ok', event);
           this.#attempts.circuit(begun.backend)?.finished();
-        } else if (event.type !== 'start') running.piece(event);
+        } else if (event.type !== 'route' && event.type !== 'start') running.piece(event);
         yield event;
+        // The time that the caller took to read the event is not the backend's.
+        heardAt = performance.now();
       }
       if (end.isTold) return;
       deadline.signal.throwIfAborted();
@@ -339,12 +339,12 @@ function shown({ code, ...attempt }: Attempt, { scope }: Caller): RouteAttempt {
 }
 
 /** Returning early returns from the backend's iterator too. */
-async function* eventsOf<Event extends AnswerEvent>({
-  start,
-  first,
-  rest,
-}: Begun<Event>): AsyncGenerator<StartEvent | Event, void> {
+async function* eventsOf<Event extends AnswerEvent>(
+  { start, first, rest }: Begun<Event>,
+  route: RouteEvent,
+): AsyncGenerator<RouteEvent | StartEvent | Event, void> {
   try {
+    yield route;
     yield start;
     if (first === null) return;
     yield first;

@@ -51,8 +51,13 @@ export class Running {
   /** Ends the work on all requests with this id, with CANCELLED. Returns false if there is none. */
   cancel(id: string): boolean {
     const found = [...this.#requests].filter((request) => request.id === id);
-    for (const request of found) request.cancel();
+    for (const request of found) request.end(new SvcError('CANCELLED', 'an administrator cancelled the request'));
     return found.length > 0;
+  }
+
+  /** Ends the work on all requests with `error`. */
+  endAll(error: SvcError): void {
+    for (const request of this.#requests) request.end(error);
   }
 
   /** Answers that began after `since` (`performance.now()`). */
@@ -88,7 +93,7 @@ export class RunningRequest {
   readonly #context: GenerateContext;
   readonly #events: Events;
   readonly #started = new Date().toISOString();
-  readonly #cancelled = new AbortController();
+  readonly #ending = new AbortController();
   #provider: string | null = null;
   #start: StartEvent | null = null;
   #pieces = 0;
@@ -126,13 +131,13 @@ export class RunningRequest {
     return this.#firstTextMs;
   }
 
-  /** Aborted with CANCELLED by `cancel`. */
+  /** Aborted by `end`. */
   get signal(): AbortSignal {
-    return this.#cancelled.signal;
+    return this.#ending.signal;
   }
 
-  cancel(): void {
-    this.#cancelled.abort(new SvcError('CANCELLED', 'an administrator cancelled the request'));
+  end(reason: SvcError): void {
+    this.#ending.abort(reason);
   }
 
   asked(provider: string): void {

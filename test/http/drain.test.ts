@@ -2,8 +2,15 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { drain } from '../../src/daemon/lifecycle.ts';
+import { createListener } from '../../src/daemon/http/server.ts';
+import { Router } from '../../src/routing/router.ts';
+import { cloud } from '../backends/cloud/cloud-support.ts';
+import { startUpstream } from '../backends/cloud/upstream.ts';
+import { waitFor } from '../support/wait.ts';
 import { ask, open } from './ask.ts';
-import { aborted, FINISH, hello, START, startScripted, text } from './scripted.ts';
+import { aborted, FINISH, hello, scriptedServices, START, startScripted, text } from './scripted.ts';
 
 const PATH = '/v1/chat/completions';
 const BODY = { messages: [{ role: 'user', content: 'hi' }], stream: true };
@@ -101,6 +108,33 @@ test('a listener still works after an error in a handler', async () => {
     assert.is((await ask(listener, PATH, { body: BODY })).status, 200);
   } finally {
     await listener.stop();
+  }
+});
+
+test('at a stop, a client whose provider has not begun to answer gets 503', async () => {
+  const upstream = await startUpstream(() => undefined);
+  const { backend } = cloud(upstream.url);
+  const router = new Router(new Map([['acme', backend]]));
+  const { services } = scriptedServices();
+  const server = createListener({ services: { ...services, router }, control: false }).listen(0, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+    const asked = ask(server.address() as AddressInfo, PATH, { body: { ...BODY, model: 'acme/small' } });
+    await waitFor('the request', () => upstream.asked.length === 1);
+    await drain({
+      router,
+      backends: [backend],
+      servers: [server],
+      grpc: { close: () => Promise.resolve() },
+      timeoutMs: 10,
+      hurry: new AbortController().signal,
+      log: services.log,
+    });
+    const { status, json } = await asked;
+    assert.equal([status, json().error.code, upstream.asked.length], [503, 'not_ready', 1]);
+  } finally {
+    server.closeAllConnections();
+    await upstream.close();
   }
 });
 

@@ -257,17 +257,31 @@ export class CloudBackend implements Backend {
     this.#efforts.add(asked, model);
   }
 
-  /** Sends one request to the provider and yields the events of its answer. */
+  /** Sends one request to the provider, once a slot is free, and yields the events of its answer. */
   async *#ask<Event extends AnswerEvent>(
-    { operation, request, model, encode, decode }: Call<Event>,
+    call: Call<Event>,
+    context: GenerateContext,
+  ): AsyncGenerator<Event, void, undefined> {
+    const { quirks } = this.#provider;
+    const key = await this.#key(context.signal);
+    const asked = call.encode({ model: call.model, key, quirks });
+    const release = await this.#slots.acquire(context.signal);
+    try {
+      await context.onSend?.();
+      yield* this.#send(asked, key, call, context);
+    } finally {
+      release();
+    }
+  }
+
+  async *#send<Event extends AnswerEvent>(
+    asked: WireRequest,
+    key: string | null,
+    { operation, request, model, decode }: Call<Event>,
     { signal, arrivedAt, traceId, span: parent }: GenerateContext,
   ): AsyncGenerator<Event, void, undefined> {
-    const { quirks, endpoints } = this.#provider;
-    const key = await this.#key(signal);
-    const asked = encode({ model, key, quirks });
-    const release = await this.#slots.acquire(signal);
     const progress = new Progress(this.name, model, { arrivedAt, startedAt: performance.now() });
-    const endpoint = endpoints[0] ?? '';
+    const endpoint = this.#provider.endpoints[0] ?? '';
     const span = new AttemptSpan(parent, { operation, request, provider: this.name, model, endpoint });
     let reply: Reply | undefined;
     try {
@@ -286,7 +300,6 @@ export class CloudBackend implements Backend {
       // Without an error if the caller has read enough.
       span.end();
       reply?.body.destroy();
-      release();
     }
   }
 
