@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "engine/llama/llama_model.h"
+#include "engine/llama/step_watch.h"
 #include "engine/model/encoder.h"
 #include "engine/run/embedder.h"
 
@@ -39,7 +40,11 @@ class EncoderEngine : public Kind {
 
   void Cancel(GenerationId id) override { embedder_.Cancel(id); }
   void Hold(bool on) override { embedder_.Hold(on); }
-  EngineStats stats() const override { return embedder_.stats(); }
+  EngineStats stats() const override {
+    EngineStats stats = embedder_.stats();
+    stats.operations = StepWatch::operations();
+    return stats;
+  }
   void Close() override { embedder_.Close(); }
 
  protected:

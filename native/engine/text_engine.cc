@@ -21,6 +21,7 @@
 #include "engine/llama/media/prompt_media.h"
 #include "engine/llama/prompt/infill_prompt.h"
 #include "engine/llama/sampler.h"
+#include "engine/llama/step_watch.h"
 #include "engine/model/step_constants.h"
 #include "engine/run/runner.h"
 
@@ -158,7 +159,11 @@ class LlamaTextEngine final : public TextEngine {
     runner_.GrantCells(cells, std::move(refusal));
   }
   void SetPrefixBytes(std::uint64_t bytes) override { *prefix_bytes_ = bytes; }
-  EngineStats stats() const override { return runner_.stats(); }
+  EngineStats stats() const override {
+    EngineStats stats = runner_.stats();
+    stats.operations = StepWatch::operations();
+    return stats;
+  }
   void Close() override {
     media_requests_.Close();
     runner_.Close();
@@ -234,7 +239,9 @@ std::unique_ptr<PrefixStore> OpenPrefixStore(const LoadOptions& options, const D
   if (options.prefix_folder.empty() || options.prefix_bytes == 0) return nullptr;
   std::string version =
       SVC_LLAMA_CPP_TAG " cells of type " + std::to_string(static_cast<int>(options.cache_type));
-  if (turning_length) version += decoder.cells_total() > *turning_length ? ", long" : ", short";
+  if (turning_length) {
+    version += decoder.cells_total() > *turning_length ? ", long factors" : ", short";
+  }
   return PrefixStore::Open(
       {.folder = options.prefix_folder,
        .model = options.prefix_model,

@@ -281,6 +281,8 @@ export interface NativeStats {
   /** 0: idle. */
   readonly tokens_per_second: number;
   readonly step_age_ms: number;
+  /** Operations that the CPU has computed for steps since the process began. */
+  readonly operations: number;
 }
 
 export interface NativeLoadOptions {

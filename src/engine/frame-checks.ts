@@ -207,6 +207,7 @@ const stats = object<NativeStats>({
   }),
   tokens_per_second: figure,
   step_age_ms: figure,
+  operations: figure,
 });
 
 const facts = object<ProbeFacts>({

@@ -114,6 +114,7 @@ function beat(): void {
     last_step: { rows: 0, prompt_rows: 0, predicted_ms: 0, spent_ms: 0 },
     tokens_per_second: 0,
     step_age_ms: stalled ? 1 : 0,
+    operations: 0,
   };
   const privateBytes = behaviour.holds ?? null;
   const submits = { done: accepted, oldest: preparing };

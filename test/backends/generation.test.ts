@@ -5,6 +5,7 @@ import type { EngineFinish, EngineOutput } from '../../src/engine/addon.ts';
 import type { EngineInfo } from '../../src/engine/messages.ts';
 import { Embedding, Generation, type AnswerBounds, type AnswerOwner } from '../../src/backends/local/generation.ts';
 import { Detokenizing, Tokenizing } from '../../src/backends/local/tokenizing.ts';
+import { given } from '../../src/protocol/given.ts';
 import { explained, toEngineRequest, toFinishEvent } from '../../src/backends/local/request.ts';
 import { restartDelayMs } from '../../src/backends/local/backoff.ts';
 import type { GenerateRequest } from '../../src/protocol/generate.ts';
@@ -106,6 +107,25 @@ for (const [what, output, request] of floods) {
     await events.return();
   });
 }
+
+test('an answer of the longest tokens is within its bound', async () => {
+  const bytes = ' '.repeat(128);
+  const candidate = { bytes, logprob: -1 };
+  for (const alternatives of [undefined, 0, 20]) {
+    const { generation, sent } = make(given({ logprobs: alternatives, max_tokens: 32_768 }));
+    const logprobs = alternatives === undefined ? [] : [{ ...candidate, top: Array(alternatives).fill(candidate) }];
+    const events = generation.events(never, head);
+    for (let token = 0; token < 32_768; token += 1) {
+      generation.push({ id: 7, text: bytes, ...(alternatives === undefined ? {} : { logprobs }) });
+      await events.next();
+    }
+    assert.equal(
+      sent.filter((each) => each.startsWith('offend')),
+      [],
+    );
+    await events.return();
+  }
+});
 
 test('only what the request asked for is taken', () => {
   const logprobs = [{ bytes: 'x', logprob: -1, top: [] }];

@@ -71,6 +71,7 @@ function stats(): NativeStats {
     last_step: { rows: 1, prompt_rows: 1, predicted_ms: 1, spent_ms: 1 },
     tokens_per_second: 1,
     step_age_ms: 1,
+    operations: 1,
   };
 }
 

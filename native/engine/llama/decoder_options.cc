@@ -77,7 +77,10 @@ DecoderOptions DecoderOptionsOf(const LoadOptions& options, const LlamaModel& mo
 
 std::uint32_t LaneCells(const LlamaModel& model, std::uint32_t cells) {
   const std::uint32_t part = cells / kLanePart;
-  return CanShareCells(model) && model.device() == "CPU" && part >= kLeastLaneCells ? part : 0;
+  if (!CanShareCells(model) || model.device() != "CPU" || part < kLeastLaneCells) return 0;
+  // Both have to encode positions alike.
+  const std::uint32_t turn = model.turning_length().value_or(cells);
+  return cells > turn && part <= turn ? 0 : part;
 }
 
 std::uint32_t LargestBatch(std::span<const std::uint64_t> gpu_bytes) {

@@ -88,8 +88,8 @@ class LlamaDecoder final : public Decoder {
 
   void SetAdapters(const AdapterSet& adapters) override {
     if (adapters == used_adapters_) return;
+    UseAdapters(context_.get(), options_.adapters, adapters);
     used_adapters_ = adapters;
-    UseAdapters(context_.get(), options_.adapters, used_adapters_);
   }
 
   DecodeOutcome Decode(std::span<const Row> rows, const std::atomic<bool>& abort) override {
@@ -118,7 +118,7 @@ class LlamaDecoder final : public Decoder {
     lane_ = nullptr;
     positions_.Clear();
     llama_memory_clear(memory(), /*data=*/false);
-    SetThreads(max_threads());
+    SetThreads(options_.threads);
   }
 
   bool can_share() const override { return can_share_; }

@@ -1,8 +1,9 @@
 // When the running step of a decoder or encoder is aborted: once another thread wants it, or when
-// it takes too long.
+// it takes too long. Counts operations, so that a long step can be told from one that hangs.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 #include "engine/model/cost_model.h"
 
@@ -26,8 +27,12 @@ class StepWatch {
   // The last step was aborted.
   const std::atomic<bool>& aborted() const { return aborted_; }
 
+  // Operations of all steps of this process so far; those of a GPU do not count. Any thread.
+  static std::uint64_t operations() { return operations_.load(std::memory_order_relaxed); }
+
   // ggml's abort callback.
   static bool IsToBeAborted(void* watch) {
+    operations_.fetch_add(1, std::memory_order_relaxed);
     auto* const self = static_cast<StepWatch*>(watch);
     return self->aborted_ = self->abort_ != nullptr && (*self->abort_ || self->IsLate());
   }
@@ -36,6 +41,8 @@ class StepWatch {
   bool IsLate() const {
     return limit_ms_ > 0 && Milliseconds(Clock::now() - began_at_) > limit_ms_;
   }
+
+  static inline std::atomic<std::uint64_t> operations_ = 0;
 
   double limit_ms_ = 0;
   const std::atomic<bool>* abort_ = nullptr;  // of the running step

@@ -45,13 +45,14 @@ struct EngineStats {
   std::uint32_t threads = 0;     // compute threads; fewer while other programs keep the cores busy
   double tokens_per_second = 0;  // generated, over the last few seconds of work; 0: idle
   double step_age_ms = 0;        // age of the running step; 0: none runs
+  std::uint64_t operations = 0;  // that the CPU has computed for steps since the process began
 
   static constexpr auto Fields() {
     using Self = EngineStats;
-    return std::make_tuple(SVC_FIELD(active), SVC_FIELD(waiting), SVC_FIELD(kv_cells_used),
-                           SVC_FIELD(kv_cells_cached), SVC_FIELD(kv_cells_total),
-                           SVC_FIELD(kv_tokens_swapped), SVC_FIELD(last_step),
-                           SVC_FIELD(tokens_per_second), SVC_FIELD(step_age_ms));
+    return std::make_tuple(
+        SVC_FIELD(active), SVC_FIELD(waiting), SVC_FIELD(kv_cells_used), SVC_FIELD(kv_cells_cached),
+        SVC_FIELD(kv_cells_total), SVC_FIELD(kv_tokens_swapped), SVC_FIELD(last_step),
+        SVC_FIELD(tokens_per_second), SVC_FIELD(step_age_ms), SVC_FIELD(operations));
   }
   // `steps` of the health record.
   static constexpr auto StepFields() {

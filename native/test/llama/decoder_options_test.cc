@@ -68,18 +68,21 @@ TEST(OtherOptionsAreTakenOver) {
   EXPECT_EQ(defaults.max_sequences, 1U);
 }
 
+// A model whose positions have other factors in a context of more than 2048 cells, or, with `type`
+// "yarn", have not.
+auto Turning(const test::Folder& folder, const char* type = "longrope") {
+  const auto edit = [&](gguf_context* file) {
+    gguf_set_val_u32(file, "llama.rope.scaling.original_context_length", 2048);
+    gguf_set_val_str(file, "llama.rope.scaling.type", type);
+  };
+  return test::LoadTinyModel(test::EditedModel(folder, type, test::TinyModels()[0], edit));
+}
+
 // Where more cells have other factors of positions, a cache does not grow past the turn.
 TEST(ACacheThatGrowsStaysBelowTheTurnOfThePositions) {
   const test::Folder folder;
-  const auto with = [&](const char* name, const char* type) {
-    return test::LoadTinyModel(
-        test::EditedModel(folder, name, test::TinyModels()[0], [&](auto* file) {
-          gguf_set_val_u32(file, "llama.rope.scaling.original_context_length", 2048);
-          gguf_set_val_str(file, "llama.rope.scaling.type", type);
-        }));
-  };
-  const auto turning = with("turning", "longrope");
-  const auto yarn = with("yarn", "yarn");
+  const auto turning = Turning(folder);
+  const auto yarn = Turning(folder, "yarn");
   REQUIRE(turning != nullptr && yarn != nullptr);
   const auto length = [](const LlamaModel& model, std::uint32_t wanted, std::uint32_t cells) {
     return DecoderOptionsOf({.context_length = wanted, .kv_cells = cells}, model).context_length;
@@ -144,6 +147,15 @@ TEST(TheLaneHasAQuarterOfTheCellsIfThatIsWorthIt) {
   REQUIRE(file != nullptr);
   const LlamaModel on_gpu(std::move(file), "Vulkan0");
   EXPECT_EQ(LaneCells(on_gpu, 8192), 0U);
+}
+
+TEST(TheLaneEncodesPositionsAsTheCacheDoes) {
+  const test::Folder folder;
+  const auto turning = Turning(folder);
+  REQUIRE(turning != nullptr);
+  EXPECT_EQ(LaneCells(*turning, 2048), 512U);
+  for (const std::uint32_t cells : {2049, 4096, 8192}) EXPECT_EQ(LaneCells(*turning, cells), 0U);
+  EXPECT_EQ(LaneCells(*turning, 8196), 2049U);
 }
 
 TEST(OnlyGpusThatAreAllRoomyGetLargeBatches) {

@@ -48,6 +48,15 @@ TEST(AStepThatTakesTooLongIsAborted) {
   }
 }
 
+TEST(EachOperationCounts) {
+  StepWatch watch;
+  StepWatch other;
+  const std::uint64_t before = StepWatch::operations();
+  StepWatch::IsToBeAborted(&watch);
+  StepWatch::IsToBeAborted(&other);
+  EXPECT_EQ(StepWatch::operations(), before + 2);
+}
+
 }  // namespace
 }  // namespace svc
 

@@ -48,8 +48,11 @@ const TOKEN_COST = 8;
 const LOGPROB_COST = 32;
 /** Cost of a byte of a token with a log probability: the byte is kept as a number. */
 const BYTE_COST = 8;
-/** Bound of the average cost of a token with its events; with log probabilities, of each candidate as well. */
-const MOST_PER_TOKEN = 256;
+/** Twice the bytes of the longest tokens in use, which are runs of white space. A model may repeat such a token. */
+const LONGEST_TOKEN = 256;
+/** Bounds of the cost of a token with its events, and of each candidate with a log probability. */
+const MOST_PER_TOKEN = LONGEST_TOKEN + EVENT_COST + TOKEN_COST;
+const MOST_PER_CANDIDATE = LOGPROB_COST + BYTE_COST * LONGEST_TOKEN;
 
 export interface AnswerOwner {
   send(message: ToEngine): void;
@@ -202,7 +205,7 @@ export interface AnswerBounds {
 function mostOf({ request, contextLength }: AnswerBounds): number {
   const tokens = Math.min(request.max_tokens ?? contextLength, contextLength, LIMITS.maxTokens);
   const candidates = request.logprobs === undefined ? 0 : 1 + request.logprobs;
-  return MOST_CHARACTERS + tokens * MOST_PER_TOKEN * (1 + candidates);
+  return MOST_CHARACTERS + tokens * (MOST_PER_TOKEN + candidates * MOST_PER_CANDIDATE);
 }
 
 const costOf = ({ bytes }: NativeLogprob): number => LOGPROB_COST + BYTE_COST * bytes.length;

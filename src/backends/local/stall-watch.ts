@@ -2,8 +2,8 @@
  * Detects engines that hang.
  *
  * The JavaScript thread of an engine does no long work, so its heartbeat comes twice a second whatever the runner
- * computes. Silence means that the process is stopped or stuck. A step that never ends means that the runner is
- * stuck; a request whose preparation (template, tokens, grammar) never ends, that a worker thread is. A load needs
+ * computes. Silence means that the process is stopped or stuck. A step that computes nothing more means that the runner
+ * is stuck; a request whose preparation (template, tokens, grammar) never ends, that a worker thread is. A load needs
  * heartbeats too, also while it waits for memory, but may stay longer at one fraction: a slow disk, a GPU compiling
  * kernels, the first token.
  *
@@ -21,6 +21,19 @@ const LOAD_PATIENCE = 10;
 const START_MS = 10_000;
 const LONGEST_TURN_MS = 1_000;
 const SILENCE_MS = 10_000;
+
+interface RunningStep {
+  /** Number of steps before it. */
+  readonly count: number;
+  readonly operations: number;
+  /** Of its part that is being computed now: a prompt in the lane has several. */
+  readonly ageMs: number;
+}
+
+function isProgress(before: RunningStep | null, now: RunningStep | null): boolean {
+  if (before === null || now === null) return true;
+  return now.count !== before.count || now.operations !== before.operations || now.ageMs < before.ageMs;
+}
 
 export interface StallWatchOptions {
   readonly timeoutMs: number;
@@ -40,8 +53,9 @@ export class StallWatch {
   #started = false;
   #loading = true;
   #restingMs = 0;
-  /** Number of the running step, from the last heartbeat; null: none. */
-  #step: number | null = null;
+  /** The running step, from the last heartbeat; null: none. */
+  #step: RunningStep | null = null;
+  /** Time since it has last shown progress. */
   #stepMs = 0;
   #isSilent = false;
   /** Progress of request preparation, from the last heartbeat. */
@@ -81,9 +95,9 @@ export class StallWatch {
     this.#loading = false;
   }
 
-  beat({ steps, step_age_ms }: NativeStats, submits: SubmitProgress): void {
-    const step = step_age_ms > 0 ? steps.count : null;
-    if (step !== this.#step) this.#stepMs = 0;
+  beat({ steps, step_age_ms, operations }: NativeStats, submits: SubmitProgress): void {
+    const step = step_age_ms > 0 ? { count: steps.count, operations, ageMs: step_age_ms } : null;
+    if (isProgress(this.#step, step)) this.#stepMs = 0;
     this.#step = step;
     if (submits.done !== this.#submits.done || submits.oldest !== this.#submits.oldest) this.#submitMs = 0;
     this.#submits = submits;

@@ -17,6 +17,9 @@ namespace {
 constexpr std::size_t kLongestTag = 128;
 // The text of a call is parsed again once it has grown by its length divided by this.
 constexpr std::size_t kGrowthOfCall = 1024;
+// Longest id of a call that is passed on, in bytes: a model may write one without end. A call
+// without an id gets one from the daemon.
+constexpr std::size_t kMaxCallId = 256;
 constexpr std::string_view kSpace = " \t\n\r\v\f";
 
 // Calls `visit` with each text that the parser compares with the input.
@@ -182,7 +185,7 @@ void AnswerStream::Deliver(const common_chat_msg& message, bool last, Generation
     if (i == delivered_->tool_calls.size()) {
       delivered_->tool_calls.push_back({.name = call.name, .arguments = "", .id = call.id});
       part.name = call.name;
-      part.id = call.id;
+      if (call.id.size() <= kMaxCallId) part.id = call.id;
     }
     Extend(&delivered_->tool_calls[i].arguments, call.arguments, &part.arguments);
     if (!part.name.empty() || !part.arguments.empty()) {

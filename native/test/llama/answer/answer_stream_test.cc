@@ -231,6 +231,24 @@ TEST(WhatWasDeliveredStays) {
   EXPECT_EQ(reader.Read("d", /*last=*/true), test::Answer{.content = "!d"});
 }
 
+// A model may write an id without end. Without one the daemon makes it.
+TEST(AnIdOfACallThatIsTooLongIsLeftOut) {
+  const auto with_id = [](Builder& p) {
+    return p.tool(p.tool_open("<f=" + p.tool_name(p.literal("moon")) + "#" +
+                              p.tool_id(p.until(">")) + ">") +
+                  p.tool_args(p.json()) + p.tool_close(p.literal("</f>"))) +
+           p.end();
+  };
+  for (const std::size_t length : {9, 256, 257, 2000}) {
+    Reader reader(with_id);
+    const std::string id(length, 'x');
+    reader.Read("<f=moon#" + id + ">{\"n\": 1}</f>", /*last=*/true);
+    REQUIRE(reader.all.calls.size() == 1);
+    EXPECT_EQ(reader.all.calls[0].id, length <= 256 ? id : "");
+    EXPECT_EQ(reader.all.calls[0].arguments, "{\"n\": 1}");
+  }
+}
+
 }  // namespace
 }  // namespace svc
 
