@@ -158,6 +158,60 @@ test('else it fails, with what was told', async ({ script }) => {
   assert.is(world.requests.length, 1);
 });
 
+test('a provider that is busy in the middle of its answer ends it at once', async ({ script }) => {
+  for (const code of ['BUSY', 'NOT_READY'] as const) {
+    const later = new SvcError(code, 'the provider is overloaded', { retryAfterSeconds: 3600 });
+    const world = script([start('cloud'), text('half'), later]);
+    const run = await world.responses.start(ASKED);
+    try {
+      await waitFor('its end', () => run.response.status === 'failed');
+    } finally {
+      await run.cancel();
+    }
+    assert.equal(await stored(world), { status: 'failed', text: 'half' });
+    assert.match(JSON.stringify(run.response['error']), /the provider is overloaded/);
+    await world.store.remove(ID, 'control');
+  }
+});
+
+test('an answer of a provider that the last daemon had begun fails at the next', async ({ script }) => {
+  const parts: readonly GenerateEvent[] = [
+    text('half'),
+    { type: 'reasoning', text: 'hm' },
+    { type: 'tool_call', index: 0, id: 'a', name: 'look', arguments: '{' },
+  ];
+  for (const part of parts) {
+    const before = script([start('cloud'), part, 'wait']);
+    await eventsOf(await before.responses.start(ASKED), 4);
+    await before.responses.close();
+    const after = script([start('cloud'), text('another whole'), finish]);
+    await after.responses.open();
+    await (
+      await after.responses.running(ID, 'control')
+    )?.finished;
+    assert.equal(await stored(after), { status: 'failed', text: part.type === 'text' ? 'half' : '' });
+    const { response } = (await after.store.find(ID, 'control'))!;
+    assert.match(
+      JSON.stringify(response['error']),
+      /the answer of cloud was interrupted, and providers cannot continue an answer/,
+    );
+    assert.is(after.requests.length, 0);
+    await after.store.remove(ID, 'control');
+  }
+});
+
+test('one of which nothing was told is asked for again by the next daemon', async ({ script }) => {
+  const before = script([start('cloud'), 'wait']);
+  await eventsOf(await before.responses.start(ASKED), 2);
+  await before.responses.close();
+  const after = script([start('cloud'), text('all'), finish]);
+  await after.responses.open();
+  await (
+    await after.responses.running(ID, 'control')
+  )?.finished;
+  assert.equal(await stored(after), { status: 'completed', text: 'all' });
+});
+
 test('a busy daemon is waited for', async ({ script }) => {
   const busy = (): Step[] => [new SvcError('BUSY', 'too many requests', soon)];
   const world = script(...Array.from({ length: 20 }, busy), [start('local'), text('late', 1), finish]);

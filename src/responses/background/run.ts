@@ -167,6 +167,7 @@ export class BackgroundRun {
   /** Resolves at the end of the answer. Rejects with what has cut it off. */
   async #attempt(): Promise<void> {
     this.#ending.signal.throwIfAborted();
+    this.#checkResumable();
     const { items, id } = this.#asked;
     const { call } = this.#transcript;
     const { messages, places } = toConversation(call.instructions, items);
@@ -237,14 +238,28 @@ export class BackgroundRun {
   #mayTryAgain(error: SvcError): boolean {
     // A full disk, for example, may keep the usage of a key with a quota from being counted for a moment.
     if (!error.retryable && error.code !== 'CANNOT_WRITE') return false;
+    if (!this.#isResumable) return false;
     // It waits like any other request.
     if (error.code === 'BUSY' || error.code === 'NOT_READY') return true;
     const { length } = this.#told;
     if (length > this.#toldBefore) this.#vain = 0;
     this.#toldBefore = length;
     this.#vain += 1;
+    return this.#vain < MOST_VAIN_ATTEMPTS;
+  }
+
+  /** False if part of a provider's answer was sent: a further attempt would bring another answer. */
+  get #isResumable(): boolean {
     const hasContent = this.#told.some(({ type }) => type !== 'route' && type !== 'start');
-    return this.#vain < MOST_VAIN_ATTEMPTS && (!hasContent || this.#start?.provider === 'local');
+    return !hasContent || this.#start?.provider === 'local';
+  }
+
+  /** Throws PROVIDER_FAILED for an answer that an earlier daemon began and this one cannot continue. */
+  #checkResumable(): void {
+    if (this.#isResumable) return;
+    const provider = this.#start?.provider ?? 'a provider';
+    const what = `the answer of ${provider} was interrupted, and providers cannot continue an answer`;
+    throw new SvcError('PROVIDER_FAILED', what, { hint: 'ask again for a new response', retryable: false });
   }
 
   /** Throws MODEL_NOT_FOUND if another model would continue the answer. */
