@@ -52,10 +52,11 @@ export class ThinkTags {
     return { reasoning: text.slice(0, close), text: this.#trimmed(text.slice(close + CLOSE.length)) };
   }
 
-  /** Returns the text held back at the end. */
-  end(): Split {
+  /** Returns the text held back, at the end or before a call, and forgets it. */
+  release(): Split {
     const held = this.#held;
     this.#held = '';
+    this.#begun = '';
     return this.#state === 'thinking' ? { reasoning: held, text: '' } : { reasoning: '', text: held };
   }
 

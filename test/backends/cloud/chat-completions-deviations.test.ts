@@ -88,6 +88,66 @@ const STREAMS: Readonly<Record<string, readonly [readonly Recorded[], readonly W
     [piece({ content: '<thi' }), piece({}, 'length')],
     [STARTED, finish('length'), text('<thi')],
   ],
+  'white space around calls, as vLLM sends it': [
+    [
+      piece({ role: 'assistant', content: '' }),
+      piece({ content: '\n' }),
+      piece({ content: '\n' }),
+      callPiece({ index: 0, id: 'a', function: { name: 'weather', arguments: '{' } }),
+      piece({ content: '\n' }),
+      callPiece({ index: 0, function: { arguments: '}' } }),
+      callPiece({ index: 1, id: 'b', function: { name: 'time', arguments: '{}' } }),
+      piece({ content: '\n' }),
+      piece({}, 'tool_calls'),
+    ],
+    [STARTED, named(0, 'a', 'weather', '{'), more(0, '}'), named(1, 'b', 'time', '{}'), finish('tool_calls')],
+  ],
+  'white space between reasoning and a call': [
+    [
+      piece({ reasoning_content: 'hm' }),
+      piece({ content: '\n\n' }),
+      callPiece({ index: 0, id: 'a', function: { name: 'time', arguments: '{}' } }),
+      piece({ content: '\n' }, 'tool_calls'),
+    ],
+    [STARTED, thought('hm'), named(0, 'a', 'time', '{}'), finish('tool_calls')],
+  ],
+  'text with white space around calls': [
+    [
+      piece({ content: '\n' }),
+      piece({ content: 'Look:' }),
+      piece({ content: '\n\n' }),
+      callPiece({ index: 0, id: 'a', function: { name: 'time', arguments: '{}' } }),
+      piece({ content: '\n' }),
+      piece({ content: 'Done' }),
+      piece({ content: '\n' }),
+      piece({}, 'stop'),
+    ],
+    [
+      STARTED,
+      text('\nLook:'),
+      text('\n\n'),
+      named(0, 'a', 'time', '{}'),
+      text('\nDone'),
+      text('\n'),
+      finish('tool_calls'),
+    ],
+  ],
+  'an incomplete tag before a call': [
+    [
+      piece({ content: '\n<thi' }),
+      callPiece({ index: 0, id: 'a', function: { name: 'time', arguments: '{}' } }),
+      piece({}, 'tool_calls'),
+    ],
+    [STARTED, text('\n<thi'), named(0, 'a', 'time', '{}'), finish('tool_calls')],
+  ],
+  'white space alone': [
+    [piece({ content: '\n' }), piece({ content: ' ' }), piece({}, 'stop')],
+    [STARTED, finish('stop'), text('\n ')],
+  ],
+  'white space alone after reasoning': [
+    [piece({ reasoning: 'hm' }), piece({ content: '\n' }), piece({ content: ' ' }), piece({}, 'stop')],
+    [STARTED, thought('hm'), finish('stop'), text('\n ')],
+  ],
   'calls without an index': [
     [
       callPiece({ id: 'a', function: { name: 'weather', arguments: '{' } }),
@@ -144,6 +204,21 @@ for (const [name, [events, told]] of Object.entries(STREAMS)) {
     assert.equal(answer(wire, events), told);
   });
 }
+
+test('log probabilities of white space are dropped and held back with it', () => {
+  const logprob = (token: string): object => ({ token, bytes: null, logprob: -1 });
+  const spoken = (content: string): Recorded =>
+    piece({}, null, { choices: [{ index: 0, delta: { content }, logprobs: { content: [logprob(content)] } }] });
+  const call = callPiece({ index: 0, id: 'a', function: { name: 'time', arguments: '{}' } });
+  const tokensOf = (events: readonly Recorded[]): unknown[] =>
+    answer(wire, [...events, piece({}, 'stop')]).flatMap((event) =>
+      event.type === 'text' ? [[event.text, event.logprobs?.map(({ token }) => token)]] : [],
+    );
+  const begun = piece({ reasoning: 'hm' });
+  assert.equal(tokensOf([begun, spoken('\n'), call, spoken('\n'), spoken('Hi')]), [['\nHi', ['\n', 'Hi']]]);
+  assert.equal(tokensOf([spoken('\n'), call, spoken('Hi')]), [['Hi', ['Hi']]]);
+  assert.equal(tokensOf([spoken('\n'), spoken('Hi'), call, spoken(' ')]), [['\nHi', ['\n', 'Hi']]]);
+});
 
 test('reasoning and text are the same wherever the pieces are cut', () => {
   const whole = '<think>a < b </thin k></think>\n\nThe <think> answer';

@@ -5,6 +5,8 @@ import { messages as wire } from '../../../src/backends/cloud/wires/messages/mes
 import { featuresOf } from './features.ts';
 import {
   CACHED,
+  CALL_IN_ONE_PIECE,
+  CALLS_LEFT_OPEN,
   HELLO,
   HELLO_WITHOUT_ITS_END,
   OVERLOADED,
@@ -34,6 +36,35 @@ test('unknown events and blocks, and server-side tools, are ignored', () => {
   const events = answer(wire, SEARCHED);
   assert.equal(joined(events), { text: 'Found.', reasoning: '', calls: [] });
   assert.is(finishOf(events), 'stop');
+});
+
+feature('tools', 'are called with arguments that are never an empty string', () => {
+  const events = answer(wire, THOUGHT_AND_CALLS);
+  assert.equal(joined(events).calls, [
+    { id: 'toolu_01T1x1fJ34qAmk2tNTrN7Up6', name: 'get_weather', arguments: '{"city": "Köln"}' },
+    { id: 'toolu_02', name: 'get_time', arguments: '{}' },
+  ]);
+  assert.is(finishOf(events), 'tool_calls');
+});
+
+test('a call that arrives in one piece, from a server that names no events, is complete', () => {
+  assert.equal(joined(answer(wire, CALL_IN_ONE_PIECE)).calls, [
+    { id: 'call_0', name: 'get_weather', arguments: '{"city":"Bonn"}' },
+  ]);
+});
+
+test('calls with wrong or unclosed block indices stay separate', () => {
+  assert.equal(joined(answer(wire, CALLS_LEFT_OPEN)).calls, [
+    { id: 'a', name: 'get_weather', arguments: '{"city":"a"}' },
+    { id: 'b', name: 'get_weather', arguments: '{"city":"b"}' },
+    { id: 'c', name: 'get_weather', arguments: '{}' },
+  ]);
+});
+
+feature('reasoning output', 'separate from the text, without its signature', () => {
+  const { text: words, reasoning } = joined(answer(wire, THOUGHT_AND_CALLS));
+  assert.is(reasoning, 'The user wants the weather.');
+  assert.is(words, "Let's look.");
 });
 
 feature('usage', 'counts all input and all output, including reasoning', () => {

@@ -1,24 +1,12 @@
-/** Anthropic's Messages API: the requests sent, and how recorded answers are read. */
+/** Anthropic's Messages API: the requests sent, and the list of models. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { messages as wire } from '../../../src/backends/cloud/wires/messages/messages.ts';
 import type { Quirks } from '../../../src/backends/cloud/provider.ts';
 import { given } from '../../../src/protocol/given.ts';
 import { featuresOf, LOCAL_SAMPLING } from './features.ts';
-import { CALL_IN_ONE_PIECE, CALLS_LEFT_OPEN, MODELS_PAGE, THOUGHT_AND_CALLS } from './recorded-messages.ts';
-import {
-  answer,
-  ask,
-  bodyOf,
-  finishOf,
-  joined,
-  KEY,
-  PIXEL,
-  refusesByName,
-  thrown,
-  USER,
-  WEATHER,
-} from './wire-support.ts';
+import { MODELS_PAGE } from './recorded-messages.ts';
+import { ask, bodyOf, KEY, PIXEL, refusesByName, thrown, USER, WEATHER } from './wire-support.ts';
 
 const { feature, refused } = featuresOf('messages', test);
 
@@ -104,6 +92,27 @@ feature('several turns', 'alternate: consecutive messages of one role are joined
   );
 });
 
+test('texts of only white space, which the API refuses, are left out', () => {
+  assert.equal(
+    sent([
+      { role: 'user', content: [text(' '), text('one')] },
+      { ...CALLED, content: '\n\n' },
+      { role: 'assistant', content: '\n' },
+      { ...RESULT, content: '\n' },
+      { role: 'user', content: ' ' },
+      { role: 'assistant', content: ' two ' },
+      { role: 'user', content: '\t' },
+    ]),
+    [
+      { role: 'user', content: [text('one')] },
+      { role: 'assistant', content: [TOOL_USE] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1' }] },
+      { role: 'assistant', content: [text(' two ')] },
+    ],
+  );
+  refusesByName(wire, OLD, { messages: [{ role: 'user', content: ' ' }] }, 'messages');
+});
+
 test('a conversation of only a system message is rejected by name', () => {
   refusesByName(wire, OLD, { messages: [{ role: 'system', content: 'Be brief.' }] }, 'messages');
 });
@@ -130,29 +139,6 @@ feature('tools', 'are sent with their schema; a tool without one gets an empty s
   assert.equal(body({ tools: [WEATHER, { name: 'get_time' }] })['tools'], [
     { name: 'get_weather', description: 'The weather in a city.', input_schema: WEATHER.parameters },
     { name: 'get_time', input_schema: { type: 'object' } },
-  ]);
-});
-
-feature('tools', 'are called with arguments that are never an empty string', () => {
-  const events = answer(wire, THOUGHT_AND_CALLS);
-  assert.equal(joined(events).calls, [
-    { id: 'toolu_01T1x1fJ34qAmk2tNTrN7Up6', name: 'get_weather', arguments: '{"city": "Köln"}' },
-    { id: 'toolu_02', name: 'get_time', arguments: '{}' },
-  ]);
-  assert.is(finishOf(events), 'tool_calls');
-});
-
-test('a call that arrives in one piece, from a server that names no events, is complete', () => {
-  assert.equal(joined(answer(wire, CALL_IN_ONE_PIECE)).calls, [
-    { id: 'call_0', name: 'get_weather', arguments: '{"city":"Bonn"}' },
-  ]);
-});
-
-test('calls with wrong or unclosed block indices stay separate', () => {
-  assert.equal(joined(answer(wire, CALLS_LEFT_OPEN)).calls, [
-    { id: 'a', name: 'get_weather', arguments: '{"city":"a"}' },
-    { id: 'b', name: 'get_weather', arguments: '{"city":"b"}' },
-    { id: 'c', name: 'get_weather', arguments: '{}' },
   ]);
 });
 
@@ -286,12 +272,6 @@ test('a server that requires reasoning back gets it before the tool calls', () =
     content: [{ type: 'thinking', thinking: 'hm', signature: '' }, TOOL_USE],
   });
   assert.equal(asked['thinking'], { type: 'enabled', budget_tokens: 4096 });
-});
-
-feature('reasoning output', 'separate from the text, without its signature', () => {
-  const { text: words, reasoning } = joined(answer(wire, THOUGHT_AND_CALLS));
-  assert.is(reasoning, 'The user wants the weather.');
-  assert.is(words, "Let's look.");
 });
 
 test('the generation of a model is read from its name', () => {

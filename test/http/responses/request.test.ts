@@ -110,6 +110,61 @@ test('reasoning, text and calls of one turn are one message; results are message
   });
 });
 
+test('what the assistant says between a call and its result joins the message of the call', () => {
+  const said = (content: string): object => ({ role: 'assistant', content });
+  const thought = (text: string): object => ({ type: 'reasoning', summary: [{ type: 'summary_text', text }] });
+  const call = (id: string): object => ({ ...CALL, call_id: id });
+  const result = (id: string): object => ({ ...RESULT, call_id: id });
+  const calls = (...ids: string[]): object[] => ids.map((id) => ({ id, name: 'look', arguments: '{}' }));
+  const tool = (id: string): object => ({ role: 'tool', content: 'seen', tool_call_id: id });
+  const assistant = (content: string, ...ids: string[]): object => ({
+    role: 'assistant',
+    content,
+    tool_calls: calls(...ids),
+  });
+  const cases: readonly (readonly [items: object[], messages: object[]])[] = [
+    [
+      [call('a'), said('\n\n'), result('a')],
+      [assistant('', 'a'), tool('a')],
+    ],
+    [
+      [said('Hm.'), call('a'), said('So.'), said('\n'), result('a'), said('Yes.')],
+      [assistant('Hm.\nSo.', 'a'), tool('a'), { role: 'assistant', content: 'Yes.' }],
+    ],
+    [
+      [said('Before.'), said('Hm.'), call('a'), said('So.'), call('b'), result('b'), result('a')],
+      [{ role: 'assistant', content: 'Before.' }, assistant('Hm.\nSo.', 'a', 'b'), tool('b'), tool('a')],
+    ],
+    [
+      [thought('one'), call('a'), thought('two'), call('b'), thought('three'), said('So.'), result('a'), result('b')],
+      [{ ...assistant('So.', 'a', 'b'), reasoning: 'one\n\ntwo\n\nthree' }, tool('a'), tool('b')],
+    ],
+    [
+      [call('a'), result('a'), said('So.'), { role: 'user', content: 'x' }],
+      [assistant('', 'a'), tool('a'), { role: 'assistant', content: 'So.' }, { role: 'user', content: 'x' }],
+    ],
+    [
+      [call('a'), said('So.'), { role: 'user', content: 'x' }],
+      [assistant('', 'a'), { role: 'assistant', content: 'So.' }, { role: 'user', content: 'x' }],
+    ],
+  ];
+  for (const [items, messages] of cases) assert.equal(messagesOf(items), messages);
+});
+
+test('places stay those of the items that their messages begin with', () => {
+  const input = [{ role: 'user', content: 'x' }, CALL, { role: 'assistant', content: 'So.' }, RESULT];
+  const { places } = toConversation(null, parseResponses({ input }).input as Placed<ContentItem>[]);
+  assert.equal(places, ['input[0]', 'input[1]', 'input[3]']);
+});
+
+test('the limit of calls at once counts those on both sides of a text', () => {
+  const calls = Array.from({ length: 300 }, (_, index) => ({ ...CALL, call_id: String(index) }));
+  const text = { role: 'assistant', content: 'So.' };
+  const thought = { type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm' }] };
+  const items = [...calls, thought, text, ...calls, { ...RESULT, call_id: '0' }];
+  assert.is(refused(() => messagesOf(items)).param, 'input[301]');
+});
+
 test('calls of OpenAI that clients answer are calls of functions; items of what it ran itself are ignored', () => {
   const action = { commands: ['ls'] };
   const operation = { type: 'delete_file', path: 'a' };

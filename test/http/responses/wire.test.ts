@@ -76,6 +76,46 @@ test('reasoning that a client keeps as encrypted content alone is read back', ()
   }
 });
 
+test("an answer is read back as one message of the assistant, directly before its calls' results", () => {
+  const look = (index: number): GenerateEvent => ({
+    type: 'tool_call',
+    index,
+    id: `call_${String(index)}`,
+    name: 'look',
+    arguments: '{}',
+  });
+  const answer = new Answer({
+    id: `resp_${'1'.repeat(32)}`,
+    call: parseResponses({ input: 'x' }),
+    store: false,
+  });
+  const events: GenerateEvent[] = [
+    START,
+    { type: 'reasoning', text: 'hm' },
+    look(0),
+    { type: 'text', text: 'Done.' },
+    look(1),
+    { type: 'text', text: '\n' },
+    { ...FINISH, reason: 'tool_calls' },
+  ];
+  for (const event of events) answer.take(event);
+  const { output } = answer.response;
+  assert.equal(
+    output.map(({ type }) => type),
+    ['reasoning', 'function_call', 'message', 'function_call', 'message'],
+  );
+  const results = ['call_0', 'call_1'].map((call_id) => ({ type: 'function_call_output', call_id, output: 'seen' }));
+  const { input } = parseResponses({ input: [{ role: 'user', content: 'x' }, ...output, ...results] });
+  const { messages } = toConversation(null, input as Placed<ContentItem>[]);
+  const calls = ['call_0', 'call_1'].map((id) => ({ id, name: 'look', arguments: '{}' }));
+  assert.equal(messages, [
+    { role: 'user', content: 'x' },
+    { role: 'assistant', content: 'Done.', reasoning: 'hm', tool_calls: calls },
+    { role: 'tool', content: 'seen', tool_call_id: 'call_0' },
+    { role: 'tool', content: 'seen', tool_call_id: 'call_1' },
+  ]);
+});
+
 test('the events of an answer are read as the same answer', () => {
   const token = { token: 'hi', bytes: [104, 105], logprob: -1 };
   const events: GenerateEvent[] = [

@@ -1,9 +1,10 @@
 /**
  * Converts items to our messages. Several items make one message: the calls that follow a message of the assistant, or
- * one another, belong to it, and so does the reasoning before it.
+ * one another, belong to it, and so does the reasoning before it. What comes between a call and its result belongs to
+ * the call's message, too: servers with strict checks require the results directly after it.
  */
 import { fromCarried } from '../../history/carried-reasoning.ts';
-import type { ContentPart, Message } from '../../generate.ts';
+import type { ContentPart, Message, ToolCall } from '../../generate.ts';
 import { LIMITS } from '../../limits.ts';
 import { invalid } from '../../validate.ts';
 import { joined, toAudio, toImage } from '../messages.ts';
@@ -41,6 +42,7 @@ class Builder implements Conversation {
         return this.#addCall(item, place);
       case 'function_call_output': {
         const content = toContent(item.output, `${place}.output`, ANY_PART);
+        this.#joinTurn();
         return this.add({ role: 'tool', content, tool_call_id: item.call_id }, place);
       }
       case 'reasoning': {
@@ -86,10 +88,43 @@ class Builder implements Conversation {
     if (last?.role !== 'assistant' || this.#reasoning !== '') {
       return this.#addAssistant({ content: '', tool_calls: [call] }, place);
     }
-    const calls = (last.tool_calls ??= []);
-    if (calls.length >= LIMITS.tools) throw invalid(place, `is one of more than ${String(LIMITS.tools)} calls at once`);
-    calls.push(call);
+    addCalls(last, [call], place);
   }
+
+  /** Joins the last messages, if they are the assistant's, from the first that has calls. */
+  #joinTurn(): void {
+    const { messages, places } = this;
+    let first = messages.length;
+    for (let index = first - 1; messages[index]?.role === 'assistant'; index--) {
+      if (messages[index]?.tool_calls !== undefined) first = index;
+    }
+    const later = messages.splice(first + 1);
+    const laterPlaces = places.splice(first + 1);
+    const message = messages[first];
+    if (message === undefined || later.length === 0) return;
+    const turn = [message, ...later];
+    message.content = joined(turn.flatMap(({ content }) => partsOf(content)));
+    const thoughts = turn.flatMap(({ reasoning }) => reasoning ?? []);
+    if (thoughts.length > 0) message.reasoning = thoughts.join('\n\n');
+    for (const [index, { tool_calls: calls = [] }] of later.entries()) {
+      addCalls(message, calls, laterPlaces[index] as string);
+    }
+  }
+}
+
+/** Throws INVALID_REQUEST for too many calls. `place`: of the last ones. */
+function addCalls(message: Message, more: readonly ToolCall[], place: string): void {
+  const calls = (message.tool_calls ??= []);
+  if (calls.length + more.length > LIMITS.tools) {
+    throw invalid(place, `is one of more than ${String(LIMITS.tools)} calls at once`);
+  }
+  calls.push(...more);
+}
+
+/** Without texts of only white space. */
+function partsOf(content: Message['content']): ContentPart[] {
+  const parts: ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  return parts.filter((part) => part.type !== 'text' || part.text.trim() !== '');
 }
 
 const TEXT_PARTS = ['output_text', 'input_text', 'refusal'] as const;

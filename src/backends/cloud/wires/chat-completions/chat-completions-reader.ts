@@ -2,6 +2,9 @@
  * Reads Chat Completions streams in the variants of many servers: usage at the top, in the choice or in `x_groq`; empty
  * choices; reasoning in `reasoning_content`, in `reasoning` or in tags; tool calls without index, without id, or all
  * with the same index; a whole message instead of deltas; errors in many formats.
+ *
+ * Text of only white space beside calls is dropped: it belongs to the model's own format of calls, and APIs refuse it
+ * when a client sends the answer back.
  */
 import * as v from 'valibot';
 import { SvcError } from '../../../../protocol/errors.ts';
@@ -96,7 +99,11 @@ export class ChatCompletionsReader implements WireReader {
   #answerId = '';
   #reason: FinishReason | null = null;
   #refused = false;
-  /** Log probabilities of text that ThinkTags holds back. */
+  /** White space at the beginning of a text, held back until more of the text comes. */
+  #blank = '';
+  /** True if the text since the last call has more than white space. */
+  #hasText = false;
+  /** Log probabilities of text that is held back, here or by ThinkTags. */
   #logprobs: TokenLogprobs[] = [];
 
   read({ data }: ServerEvent): readonly WireEvent[] {
@@ -119,7 +126,8 @@ export class ChatCompletionsReader implements WireReader {
   end(): readonly WireEvent[] {
     if (this.#reason === null) throw brokenOff();
     const events: WireEvent[] = [];
-    this.#split(this.#tags.end(), events);
+    this.#split(this.#tags.release(), events);
+    if (this.#blank !== '' && this.#calls.isEmpty) this.#send('', events);
     return events;
   }
 
@@ -165,7 +173,9 @@ export class ChatCompletionsReader implements WireReader {
         arguments: typeof pieces === 'string' ? pieces : JSON.stringify(pieces),
         answerId: this.#answerId,
       });
-      if (event !== null) events.push(event);
+      if (event === null) continue;
+      if (event.name !== undefined) this.#endText(events);
+      events.push(event);
     }
   }
 
@@ -185,12 +195,26 @@ export class ChatCompletionsReader implements WireReader {
       this.#logprobs = [];
     }
     if (text === '') return;
+    if (this.#hasText || text.trim() !== '') this.#send(text, events);
+    else this.#blank += text;
+  }
+
+  /** Sends the text, after the white space that was held back. */
+  #send(text: string, events: WireEvent[]): void {
+    const whole = this.#blank + text;
     const logprobs = this.#logprobs;
-    if (logprobs.length === 0) events.push({ type: 'text', text });
-    else {
-      this.#logprobs = [];
-      events.push({ type: 'text', text, logprobs });
-    }
+    this.#hasText = true;
+    this.#blank = '';
+    this.#logprobs = [];
+    events.push({ type: 'text', text: whole, ...(logprobs.length === 0 ? {} : { logprobs }) });
+  }
+
+  /** Sends what is held back before a call; drops it if it is only white space. */
+  #endText(events: WireEvent[]): void {
+    this.#split(this.#tags.release(), events);
+    if (this.#blank !== '') this.#logprobs = [];
+    this.#blank = '';
+    this.#hasText = false;
   }
 }
 

@@ -87,11 +87,11 @@ function blocks(message: Message, param: string, quirks: Quirks): Block[] {
   ];
 }
 
-/** The API refuses empty text. */
+/** The API refuses texts that are empty or only white space. */
 function contentBlocks(content: Message['content'], param: string): Block[] {
   const silent = withoutSounds(content, param);
   const parts: readonly SilentPart[] = typeof silent === 'string' ? [{ type: 'text', text: silent }] : silent;
-  return parts.filter((part) => part.type !== 'text' || part.text !== '').map(toBlock);
+  return parts.filter((part) => part.type !== 'text' || part.text.trim() !== '').map(toBlock);
 }
 
 function toBlock(part: SilentPart): Block {
