@@ -5,7 +5,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import type { Span } from '../../protocol/traces/span.ts';
 import type { Services } from '../services.ts';
 import type { BodyShare } from './body-budget.ts';
-import type { Reply } from './reply.ts';
+import type { Reply, StreamFormat } from './reply.ts';
 
 export interface Exchange {
   /** Id of the request: header `x-request-id`, field of its log lines and errors. */
@@ -42,6 +42,21 @@ export async function untilLeft({ signal }: Pick<Exchange, 'signal'>, stream: Pr
   } catch (error) {
     if (!signal.aborted) throw error;
   }
+}
+
+/**
+ * Answers a GET with a stream that its client ends by leaving; `send` writes it. A HEAD gets the headers at once, and
+ * `send` is not called.
+ */
+export async function streamOfGet(exchange: Exchange, format: StreamFormat, send: () => Promise<void>): Promise<void> {
+  const { req, reply } = exchange;
+  if (req.method !== 'HEAD') {
+    await untilLeft(exchange, send());
+    return;
+  }
+  reply.stream(format);
+  await reply.write('');
+  reply.end();
 }
 
 /** Answers through `reply`, or throws: the server then answers with the error and logs it. */

@@ -8,7 +8,7 @@ import { LOG_LEVELS } from '../../../protocol/logs.ts';
 import { parse, presentFields } from '../../../protocol/validate.ts';
 import { readJson } from '../body.ts';
 import { EVENT_LINES, streamLines } from '../event-lines.ts';
-import { untilLeft, type Exchange } from '../exchange.ts';
+import { streamOfGet, type Exchange } from '../exchange.ts';
 
 /** A whole number in a query. */
 function count(least: number, most: number) {
@@ -34,13 +34,13 @@ const CancelSchema = v.object({ id: v.pipe(v.string(), v.minLength(1), v.maxLeng
 export async function live(exchange: Exchange): Promise<void> {
   const { interval_ms, count: samples } = parse(LiveSchema, Object.fromEntries(exchange.query));
   const options = { intervalMs: interval_ms, ...given({ count: samples }) };
-  await streamOfGet(exchange, () => exchange.services.console.live(options, exchange.signal));
+  await streamEvents(exchange, () => exchange.services.console.live(options, exchange.signal));
 }
 
 export async function logs(exchange: Exchange): Promise<void> {
   const { follow, ...query } = parse(LogSchema, Object.fromEntries(exchange.query));
   const whole = { ...query, follow: follow === '1' };
-  await streamOfGet(exchange, () => exchange.services.console.logs(whole, exchange.signal));
+  await streamEvents(exchange, () => exchange.services.console.logs(whole, exchange.signal));
 }
 
 export async function doctor({ services, reply }: Exchange): Promise<void> {
@@ -60,13 +60,6 @@ export async function cancel(exchange: Exchange): Promise<void> {
   exchange.reply.json(200, {});
 }
 
-/** A HEAD gets the headers and no work is done. */
-async function streamOfGet(exchange: Exchange, events: () => AsyncIterable<{ readonly type: string }>): Promise<void> {
-  if (exchange.req.method !== 'HEAD') {
-    await untilLeft(exchange, streamLines(exchange, events()));
-    return;
-  }
-  exchange.reply.stream(EVENT_LINES);
-  await exchange.reply.write('');
-  exchange.reply.end();
+async function streamEvents(exchange: Exchange, events: () => AsyncIterable<{ readonly type: string }>): Promise<void> {
+  await streamOfGet(exchange, EVENT_LINES, () => streamLines(exchange, events()));
 }

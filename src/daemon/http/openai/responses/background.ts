@@ -9,7 +9,8 @@ import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/
 import { toOpenAiError } from '../../../../protocol/openai/chat-response.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { countBytes } from '../../body.ts';
-import { contextOf, untilLeft, type Exchange } from '../../exchange.ts';
+import { contextOf, streamOfGet, untilLeft, type Exchange } from '../../exchange.ts';
+import type { StreamFormat } from '../../reply.ts';
 import { conversationOf, countStored } from './conversation.ts';
 
 /** Answers at once, or streams the answer, which continues if the client disconnects. `body`: as it was sent. */
@@ -41,7 +42,7 @@ export async function createInBackground(exchange: Exchange, call: ResponsesCall
     reply.json(200, run.response);
     return;
   }
-  await stream(exchange, run.eventsAfter(-1, exchange.signal));
+  await untilLeft(exchange, send(exchange, run.eventsAfter(-1, exchange.signal)));
 }
 
 function tooMuch(bytes: number): SvcError {
@@ -62,31 +63,29 @@ export async function streamResponse(exchange: Exchange): Promise<boolean> {
   const run = await services.background.running(id, owner);
   if (run !== null) {
     countBytes(exchange, run.bytes);
-    await stream(exchange, run.eventsAfter(after, signal));
+    await streamOfGet(exchange, FORMAT, () => send(exchange, run.eventsAfter(after, signal)));
     return true;
   }
   await countStored(exchange, id);
   const events = await services.background.eventsAfter(after, id, owner);
   if (events === null) return false;
-  await stream(exchange, events);
+  await streamOfGet(exchange, FORMAT, () => send(exchange, events));
   return true;
 }
 
 type Batches = Iterable<readonly string[]> | AsyncIterable<readonly string[]>;
 
-/** The response continues if the client disconnects. */
-async function stream(exchange: Exchange, batches: Batches): Promise<void> {
-  await untilLeft(exchange, send(exchange, batches));
-}
+const FORMAT: StreamFormat = {
+  contentType: SSE_CONTENT_TYPE,
+  // No event: its number would be that of another event when the stream is read again.
+  heartbeat: SSE_HEARTBEAT,
+  // No `sequence_number`: the response continues, and its next event has the next one.
+  encodeError: (error, id) => sseEvent('error', { type: 'error', ...toOpenAiError(error, id) }),
+};
 
+/** The response continues if the client disconnects. */
 async function send({ reply }: Exchange, batches: Batches): Promise<void> {
-  reply.stream({
-    contentType: SSE_CONTENT_TYPE,
-    // No event: its number would be that of another event when the stream is read again.
-    heartbeat: SSE_HEARTBEAT,
-    // No `sequence_number`: the response continues, and its next event has the next one.
-    encodeError: (error, id) => sseEvent('error', { type: 'error', ...toOpenAiError(error, id) }),
-  });
+  reply.stream(FORMAT);
   for await (const events of batches) await reply.write(events.join(''));
   reply.end();
 }
