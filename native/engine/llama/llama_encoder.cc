@@ -4,7 +4,8 @@
 //   * A run computes attention between all its rows, even those that a mask then separates. So a
 //     batch with more rows than keep the processor busy costs more than two batches: kBatchTokens.
 //   * A longer input is computed alone, in a new context of its size. Long inputs are rare, and in
-//     some models buffers grow with the square of the rows, so it is created only when needed.
+//     some models buffers grow with the square of the rows, so it is created only when needed, and
+//     freed after the batch: the memory that is planned for the model is that of kBatchTokens.
 //   * Models with a cache (causal ones) start each batch with an empty one.
 //   * No thread pool is attached: libllama starts threads for each batch, which is long enough.
 #include "engine/llama/llama_encoder.h"
@@ -57,17 +58,9 @@ class LlamaEncoder final : public Encoder {
     if (Status status = Reserve(static_cast<std::uint32_t>(batch_.size())); !status.ok()) {
       return status;
     }
-    if (Status status = Run(abort); !status.ok()) return status;
-
-    vectors->resize(inputs.size() * length());
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const float* pooled = llama_get_embeddings_seq(context_.get(), static_cast<llama_seq_id>(i));
-      if (pooled == nullptr || !Take(pooled, vectors->data() + i * length())) {
-        return {StatusCode::kInternal, ranks_ ? "the model computed no usable score"
-                                              : "the model computed no usable embedding"};
-      }
-    }
-    return Status::Ok();
+    const Status status = Compute(inputs.size(), abort, vectors);
+    if (batch_.size() > kBatchTokens) context_.reset();
+    return status;
   }
 
   std::uint32_t length() const override {
@@ -110,6 +103,19 @@ class LlamaEncoder final : public Encoder {
                    static_cast<llama_seq_id>(i), /*wants_logits=*/true);
       }
     }
+  }
+
+  Status Compute(std::size_t inputs, const std::atomic<bool>& abort, std::vector<float>* vectors) {
+    if (Status status = Run(abort); !status.ok()) return status;
+    vectors->resize(inputs * length());
+    for (std::size_t i = 0; i < inputs; ++i) {
+      const float* pooled = llama_get_embeddings_seq(context_.get(), static_cast<llama_seq_id>(i));
+      if (pooled == nullptr || !Take(pooled, vectors->data() + i * length())) {
+        return {StatusCode::kInternal, ranks_ ? "the model computed no usable score"
+                                              : "the model computed no usable embedding"};
+      }
+    }
+    return Status::Ok();
   }
 
   Status Run(const std::atomic<bool>& abort) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/private_bytes.h"
 #include "models.h"
 #include "pooled_reference.h"
 #include "test.h"
@@ -91,6 +92,23 @@ TEST(ManyInABatchEqualOneByOneAndThePlainContext) {
       // Vectors of different texts and word orders differ, so the comparisons above are meaningful.
       for (std::size_t j = 0; j < i; ++j) EXPECT(Cosine(together[i], together[j]) < 0.99F);
     }
+  }
+}
+
+// The plan for a machine's memory has only a context for short inputs.
+TEST(TheMemoryOfALongInputIsFreedAfterIt) {
+  for (const std::string& path : EmbeddingModels()) {
+    const auto model = test::LoadTinyModel(path);
+    REQUIRE(model != nullptr);
+    const auto encoder = NewEncoder(*model, 2048);
+    REQUIRE(encoder != nullptr);
+    const std::vector<Token> short_input = Tokens(*model)[1];
+    Encode(*encoder, {short_input});
+    const auto before = PrivateBytes();
+    if (!before) return;  // not known on this system
+    Encode(*encoder, {std::vector<Token>(encoder->max_tokens(), short_input[1])});
+    Encode(*encoder, {short_input});
+    EXPECT(PrivateBytes().value_or(0) < *before + (16U << 20U));
   }
 }
 
