@@ -25,16 +25,18 @@ export async function withFileLock<Result>(
   { what, retries = RETRIES }: FileLockOptions,
   change: () => Promise<Result>,
 ): Promise<Result> {
-  const directory = dirname(path);
-  await makeDirectory(directory);
+  await makeDirectory(dirname(path));
   const options = {
     lockfilePath: path,
+    // proper-lockfile tells the locks of this process apart by the first argument of `lock`, not by `lockfilePath`.
+    // Both are `path`, which does not exist yet and so has no real path.
+    realpath: false,
     stale: STALE_LOCK_MS,
     // Only a process that was suspended for STALE_LOCK_MS can lose its lock.
     onCompromised: () => undefined,
   };
   const pause = (n: number): number => Math.min(200, 10 * 1.2 ** n) * (1 + Math.random());
-  const release = await whenFree(() => lock(directory, options), retries, pause).catch((error: unknown) => {
+  const release = await whenFree(() => lock(path, options), retries, pause).catch((error: unknown) => {
     if (!isLocked(error)) throw error;
     throw new SvcError('BUSY', `another svc is changing ${what}`, { hint: 'try again', cause: error });
   });
