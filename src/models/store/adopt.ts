@@ -1,8 +1,8 @@
 /** Adds a model whose verified files are on this disk to the store: a pulled one, or one that svc has made. */
 import { stat } from 'node:fs/promises';
 import { given } from '../../protocol/given.ts';
-import { checkProjector, inspectParts } from '../gguf/gguf.ts';
-import { bring, deleteFiles, placesOf, type FetchedModel } from './adopted.ts';
+import { checkProjector, inspectParts, type GgufSummary } from '../gguf/gguf.ts';
+import { bring, deleteFiles, placesOf, withNearFiles, type FetchedFile, type FetchedModel } from './adopted.ts';
 import { namesIn, placeFor } from './lookup.ts';
 import { entryOf } from './record.ts';
 import type { RegistryEntry, RegistryFile } from './registry.ts';
@@ -10,12 +10,23 @@ import type { StorePaths } from './store-paths.ts';
 
 /** See ModelStore.adopt. */
 export async function adopt(model: FetchedModel, file: RegistryFile, paths: StorePaths): Promise<RegistryEntry> {
-  const { weights, projector, license } = model;
-  const digests = weights.map(({ digest }) => digest);
-  const places = placesOf(paths, digests);
+  const { weights, projector } = model;
+  const places = placesOf(paths, digestsOf(weights));
   // Checked before the files are moved, so that an invalid model never gets into the store.
   const summary = await inspectParts(weights.map(({ path }, index) => path ?? places[index] ?? ''));
   if (projector !== null) await checkProjector(projector.path ?? paths.blob(projector.digest));
+  return await withNearFiles(model, paths, (near) => register(near, summary, file, paths));
+}
+
+async function register(
+  model: FetchedModel,
+  summary: GgufSummary,
+  file: RegistryFile,
+  paths: StorePaths,
+): Promise<RegistryEntry> {
+  const { weights, projector, license } = model;
+  const digests = digestsOf(weights);
+  const places = placesOf(paths, digests);
   return await file.update(async (registry) => {
     const { id, before } = placeFor(model, registry);
     for (const [index, { path }] of weights.entries()) if (path !== null) await bring(path, places[index] ?? '');
@@ -43,4 +54,8 @@ export async function adopt(model: FetchedModel, file: RegistryFile, paths: Stor
     if (before !== undefined) await deleteFiles(paths, before, registry);
     return added;
   });
+}
+
+function digestsOf(files: readonly FetchedFile[]): string[] {
+  return files.map(({ digest }) => digest);
 }

@@ -1,18 +1,18 @@
 /** Downloaded files, and how they are moved into the store. */
-import { copyFile, open, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, link, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { makeDirectory } from '../../files/make-directory.ts';
 import { digestOf, type DigestsOnce } from './digest.ts';
 import { filesOfModel } from '../gguf/parts.ts';
 import type { NewModel } from './lookup.ts';
-import { besidesOf, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
+import { besidesOf, cannotWrite, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
 import { digestOfParts, type StorePaths } from './store-paths.ts';
 
 /** A file whose digest was verified. */
 export interface FetchedFile {
   readonly digest: string;
   readonly sizeBytes: number;
-  /** Where it was downloaded to; it is moved from there. null: the store has it already. */
+  /** Where it was downloaded to; it is moved or copied from there. null: the store has it already. */
   readonly path: string | null;
 }
 
@@ -71,24 +71,76 @@ export async function holds(
   return isKnown || (await digests.of(place, found)) === digest;
 }
 
+/**
+ * Calls `use` with the model, after each of its files that is on another disk was copied to the store's, so that `bring`
+ * copies nothing while it holds the registry's lock. Copies that `use` did not move are deleted.
+ * @throws SvcError CANNOT_WRITE; errors of `use`
+ */
+export async function withNearFiles<Result>(
+  model: FetchedModel,
+  paths: StorePaths,
+  use: (near: FetchedModel) => Promise<Result>,
+): Promise<Result> {
+  const copies: string[] = [];
+  const near = async (file: FetchedFile): Promise<FetchedFile> => {
+    if (file.path === null) return file;
+    const copy = paths.unfinished();
+    copies.push(copy);
+    if (await canMove(file.path, copy)) return file;
+    await copySynced(file.path, copy);
+    return { ...file, path: copy };
+  };
+  try {
+    await makeDirectory(paths.blobs);
+    const weights: FetchedFile[] = [];
+    for (const file of model.weights) weights.push(await near(file));
+    const projector = model.projector === null ? null : await near(model.projector);
+    return await use({ ...model, weights, projector });
+  } catch (error) {
+    throw cannotWrite(error, paths.dir);
+  } finally {
+    for (const copy of copies) await rm(copy, { force: true }).catch(() => undefined);
+  }
+}
+
+/** Resolves with false if the file would have to be copied. Device numbers do not tell: one disk has several mounts. */
+async function canMove(from: string, to: string): Promise<boolean> {
+  try {
+    await link(from, to);
+    await rm(to);
+    return true;
+  } catch (error) {
+    // Some file systems have no links; then `bring` finds out.
+    return !isAcrossDisks(error);
+  }
+}
+
 /** Moves a file, also to another disk. Under its new name it appears whole or not at all. */
 export async function bring(from: string, to: string): Promise<void> {
   await makeDirectory(dirname(to));
   try {
     await rename(from, to);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
+    if (!isAcrossDisks(error)) throw error;
     const unfinished = `${to}.unfinished-${process.pid}`;
     try {
-      await copyFile(from, unfinished);
-      const copy = await open(unfinished, 'r+');
-      await copy.sync().finally(() => copy.close());
+      await copySynced(from, unfinished);
       await rename(unfinished, to);
     } finally {
       await rm(unfinished, { force: true });
     }
     await rm(from, { force: true });
   }
+}
+
+async function copySynced(from: string, to: string): Promise<void> {
+  await copyFile(from, to);
+  const copy = await open(to, 'r+');
+  await copy.sync().finally(() => copy.close());
+}
+
+function isAcrossDisks(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'EXDEV';
 }
 
 /** Deletes the files of `removed` that no other model uses. REQUIRES: the registry's lock. */
