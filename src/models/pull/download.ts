@@ -6,9 +6,10 @@
  * (RunningDigest).
  *
  * A failed part is retried from where it stopped, after a growing pause, or after the pause that the server asked
- * for. Failures in a row without progress are counted over all parts. A refused link (links expire) is requested
- * again. When the retries are exhausted the download fails; the partial file stays for the next attempt, unless its
- * digest is wrong: then it is discarded.
+ * for. All parts keep to the pause, and requests that fail together count as one failure: a lost network fails all of
+ * them at once, however many there are. Failures in a row without progress are counted over all parts. A refused link
+ * (links expire) is requested again. When the retries are exhausted the download fails; the partial file stays for the
+ * next attempt, unless its digest is wrong: then it is discarded.
  *
  * Only the digest decides if the file is right. If the server's ETag has changed, it may still serve the same bytes:
  * they are accepted and verified at the end.
@@ -73,6 +74,10 @@ export interface DownloadEvents {
 const WRITE_BYTES = 512 * 1024;
 /** Progress that resets the count of failures. */
 const PROGRESS_BYTES = 64 * 1024;
+/** A refused link counts as so many failures: if a new link is refused, too, more retries are pointless. */
+const REFUSAL_FAILURES = 3;
+
+class LinkRefused extends SvcError {}
 
 export class Download {
   readonly #web: Web;
@@ -84,6 +89,8 @@ export class Download {
   #located: Located | null = null;
   #locating: Promise<Located> | null = null;
   #failures = 0;
+  /** Number of failures counted so far. Requests that began in one round and failed count once. */
+  #round = 0;
   #bytesSinceFailure = 0;
   /** `performance.now()` before which no request is sent. */
   #pausedUntil = 0;
@@ -178,6 +185,7 @@ export class Download {
     let position = part.from;
     for (;;) {
       await this.#waitForPause(signal);
+      const round = this.#round;
       try {
         const located = await this.#locate(signal);
         const { answer, isWhole } = await this.#ask(located, position, part.to, signal);
@@ -188,7 +196,7 @@ export class Download {
         return isWhole;
       } catch (error) {
         signal.throwIfAborted();
-        await this.#failed(error, signal);
+        this.#failed(error, round);
       }
     }
   }
@@ -243,11 +251,11 @@ export class Download {
     }
     if (status === 416) throw this.#otherSize(url, null);
     if (leadsTo(answer) !== null) throw downloadFailed(`${url.host} redirects too many times`, { retryable: false });
-    // An expired link is refused. If a new link is refused, too, more retries are pointless: count extra failures.
+    // An expired link is refused.
     const isRefused = [401, 403, 404, 410].includes(status);
-    if (isRefused) this.#failures += 2;
     const pauseSeconds = retryAfterSeconds(header, Date.now());
-    throw downloadFailed(`${url.host} answered with status ${status} when asked for ${this.#remote.name}`, {
+    const message = `${url.host} answered with status ${status} when asked for ${this.#remote.name}`;
+    throw new (isRefused ? LinkRefused : SvcError)('DOWNLOAD_FAILED', message, {
       retryable: isRefused || status >= 500 || [408, 425, 429].includes(status),
       ...(pauseSeconds === null ? {} : { retryAfterSeconds: pauseSeconds }),
     });
@@ -331,42 +339,54 @@ export class Download {
     if (this.#bytesSinceFailure >= PROGRESS_BYTES) this.#failures = 0;
   }
 
-  /** Resolves after the pause before a retry. @throws SvcError when a retry is pointless */
-  async #failed(thrown: unknown, signal: AbortSignal): Promise<void> {
+  /**
+   * Prolongs the pause before the next requests.
+   * @param round the one in which the failed request began
+   * @throws SvcError when a retry is pointless
+   */
+  #failed(thrown: unknown, round: number): void {
     const error = SvcError.from(thrown);
     if (error.code !== 'DOWNLOAD_FAILED' || !error.retryable) throw error;
-    // The link may have expired.
-    this.#located = null;
-    this.#failures += 1;
-    this.#bytesSinceFailure = 0;
-    if (this.#failures >= this.#limits.failures) {
-      throw new SvcError(error.code, `${error.message}; gave up after repeated failures`, {
-        hint: 'the partial download is kept; run the same command to resume it',
-        cause: error,
-      });
-    }
-    const { firstPauseMs, mostPauseMs, mostRetryAfterMs } = this.#limits;
+    const grown = round === this.#round ? this.#nextRound(error) : 0;
     const asked = (error.retryAfterSeconds ?? 0) * 1000;
-    if (asked > mostRetryAfterMs) {
+    if (asked > this.#limits.mostRetryAfterMs) {
       throw new SvcError(error.code, `${error.message} and asks to wait ${Math.ceil(asked / 60_000)} minutes`, {
         hint: 'the partial download is kept; run the same command later to resume it',
         retryAfterSeconds: asked / 1000,
         cause: error,
       });
     }
-    const grown = Math.min(mostPauseMs, firstPauseMs * 2 ** (this.#failures - 1)) * (0.5 + Math.random() / 2);
     const pauseMs = Math.max(grown, asked);
-    // A pause that the server asks for applies to all ranges.
-    if (asked > 0) this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + pauseMs);
+    if (pauseMs === 0) return;
+    this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + pauseMs);
     this.#events.onRetry(error.message, pauseMs);
-    await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
-    signal.throwIfAborted();
+  }
+
+  /** Counts a failure. Returns the pause that follows. @throws SvcError after too many */
+  #nextRound(error: SvcError): number {
+    this.#round += 1;
+    this.#failures += error instanceof LinkRefused ? REFUSAL_FAILURES : 1;
+    this.#bytesSinceFailure = 0;
+    // The link may have expired.
+    this.#located = null;
+    const { failures, firstPauseMs, mostPauseMs } = this.#limits;
+    if (this.#failures >= failures) {
+      throw new SvcError(error.code, `${error.message}; gave up after repeated failures`, {
+        hint: 'the partial download is kept; run the same command to resume it',
+        cause: error,
+      });
+    }
+    return Math.min(mostPauseMs, firstPauseMs * 2 ** (this.#failures - 1)) * (0.5 + Math.random() / 2);
   }
 
   async #waitForPause(signal: AbortSignal): Promise<void> {
-    const left = this.#pausedUntil - performance.now();
-    if (left > 0) await sleep(left, undefined, { signal }).catch(() => undefined);
-    signal.throwIfAborted();
+    for (;;) {
+      signal.throwIfAborted();
+      // A request that fails meanwhile may prolong the pause.
+      const left = this.#pausedUntil - performance.now();
+      if (left <= 0) return;
+      await sleep(left, undefined, { signal }).catch(() => undefined);
+    }
   }
 
   /** Resolves with the file's URL; one request is shared by all ranges. */

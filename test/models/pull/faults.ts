@@ -1,9 +1,10 @@
 /** Faults of hubs and stores, each with the required outcome. docs/pull-faults.md is generated from them. */
+import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ErrorCode } from '../../../src/protocol/errors.ts';
 import { json, refuse, sha256, type BytesRequest, type FakeHub } from './fake-hub.ts';
 import { waitFor } from '../../support/wait.ts';
-import { KIB, MIB, modelOf } from './pull-support.ts';
+import { KIB, MIB, modelOf, SMALL } from './pull-support.ts';
 
 export interface Fault {
   /** What the server does. */
@@ -55,6 +56,20 @@ const once = (answer: FakeHub['onBytes']): FakeHub['onBytes'] => {
   };
 };
 
+/** Answers only once all connections of `SMALL` have a request, and then alike; so `rounds` times from the second on. */
+const allAlike = (rounds: number, answer: (res: ServerResponse) => void): FakeHub['onBytes'] => {
+  let held: ServerResponse[] = [];
+  let round = 0;
+  return ({ number, res }) => {
+    if (number === 1 || round === rounds) return false;
+    held = [...held.filter(({ destroyed }) => !destroyed), res];
+    if (held.length < SMALL.connections) return true;
+    for (const each of held.splice(0)) answer(each);
+    round += 1;
+    return true;
+  };
+};
+
 /** The store ignores Range headers. */
 const sendsTheWhole = (hub: FakeHub): void => {
   hub.onBytes = async (request) => {
@@ -96,6 +111,11 @@ export const FAULTS: readonly Fault[] = [
     name: 'resets connections in the middle of parts',
     twice: IN_FLIGHT,
     begin: (hub) => (hub.onBytes = breakOff(hub, true)),
+  },
+  {
+    name: 'drops all connections together, twice in a row',
+    twice: 0,
+    begin: (hub) => (hub.onBytes = allAlike(2, (res) => res.destroy())),
   },
   {
     name: 'stops sending in the middle of a part, and keeps the connection',
@@ -148,6 +168,11 @@ export const FAULTS: readonly Fault[] = [
     begin: (hub) => (hub.onBytes = status(500)),
   },
   { name: 'refuses a link that has expired (403)', twice: 0, begin: (hub) => (hub.onBytes = once(status(403))) },
+  {
+    name: 'refuses a link that has expired (403) to all connections together',
+    twice: 0,
+    begin: (hub) => (hub.onBytes = allAlike(1, (res) => res.writeHead(403).end())),
+  },
   {
     name: 'refuses every link (403)',
     error: 'DOWNLOAD_FAILED',
