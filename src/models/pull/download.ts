@@ -2,8 +2,8 @@
  * Downloads one file of known size and SHA-256 from an untrusted server into a partial file.
  *
  * The first response decides: with 206 several byte ranges (parts) are fetched concurrently; with 200 the server does
- * not support ranges and sends the whole file. Parts are fetched in order, so that the digest is computed on the way
- * (RunningDigest).
+ * not support ranges and sends the whole file, at each attempt from its start. A 200 after a 206 is a failure: some
+ * mirrors do so now and then. Parts are fetched in order, so that the digest is computed on the way (RunningDigest).
  *
  * A failed part is retried from where it stopped, after a growing pause, or after the pause that the server asked
  * for. All parts keep to the pause, and requests that fail together count as one failure: a lost network fails all of
@@ -12,7 +12,7 @@
  * next attempt, unless its digest is wrong: then it is discarded.
  *
  * Only the digest decides if the file is right. If the server's ETag has changed, it may still serve the same bytes:
- * they are accepted and verified at the end.
+ * they are accepted and verified at the end. Bytes that come again count neither as lost nor as progress.
  */
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -86,6 +86,8 @@ export class Download {
   readonly #limits: DownloadLimits;
   readonly #events: DownloadEvents;
   readonly #digest: RunningDigest;
+  /** True once the server has answered with a range. */
+  #hasRanges = false;
   #located: Located | null = null;
   #locating: Promise<Located> | null = null;
   #failures = 0;
@@ -132,7 +134,7 @@ export class Download {
     // The bytes of an earlier attempt are hashed while the rest is downloaded.
     const before = this.#digest.catchUp(both).catch(() => undefined);
     try {
-      const parts = this.#file.written.missing(this.#remote.sizeBytes, this.#limits.partBytes);
+      const parts = this.#missing();
       const [first] = parts;
       if (first === undefined) return;
       let opened: (hasParts: boolean) => void = () => undefined;
@@ -142,7 +144,7 @@ export class Download {
         if (index > 0 && !(await hasParts)) return;
         for (let part = parts.shift(); part !== undefined && !both.aborted; part = parts.shift()) {
           const isWhole = await this.#fetchPart(part, both, opened);
-          if (isWhole) parts.length = 0;
+          if (isWhole) parts.splice(0, parts.length, ...this.#missing());
         }
       });
       const ending = workers.map(async (worker) => {
@@ -178,25 +180,33 @@ export class Download {
     await this.#file.reset();
     this.#digest.reset();
     this.#located = null;
+    this.#hasRanges = false;
   }
 
-  /** Resolves when the range is present; with true when the server sent the whole file. */
+  #missing(): Range[] {
+    return this.#file.written.missing(this.#remote.sizeBytes, this.#limits.partBytes);
+  }
+
+  /** Resolves when the range is present; with true when the server sent the whole file instead, or the start of it. */
   async #fetchPart(part: Range, signal: AbortSignal, opened: (hasParts: boolean) => void): Promise<boolean> {
     let position = part.from;
     for (;;) {
       await this.#waitForPause(signal);
       const round = this.#round;
+      let isWhole = false;
       try {
         const located = await this.#locate(signal);
-        const { answer, isWhole } = await this.#ask(located, position, part.to, signal);
-        if (isWhole) await this.#beginWhole(signal);
+        const asked = await this.#ask(located, position, part.to, signal);
+        ({ isWhole } = asked);
         opened(!isWhole);
         const [from, to] = isWhole ? [0, this.#remote.sizeBytes] : [position, part.to];
-        await this.#receive(answer, from, to, signal, (reached) => (position = isWhole ? part.from : reached));
+        await this.#receive(asked.answer, from, to, signal, (reached) => (position = reached));
         return isWhole;
       } catch (error) {
         signal.throwIfAborted();
         this.#failed(error, round);
+        // The start that came may reach beyond this part.
+        if (isWhole) return true;
       }
     }
   }
@@ -242,11 +252,13 @@ export class Download {
       }
       const etag = header('etag');
       if (etag?.startsWith('"') === true) await this.#file.setEtag(etag);
+      this.#hasRanges = true;
       return false;
     }
     if (status === 200) {
       const length = header('content-length');
       if (length !== undefined && Number(length) !== sizeBytes) throw this.#otherSize(url, Number(length));
+      if (this.#hasRanges) throw downloadFailed(`${url.host} sent the whole file instead of a part`);
       return true;
     }
     if (status === 416) throw this.#otherSize(url, null);
@@ -259,17 +271,6 @@ export class Download {
       retryable: isRefused || status >= 500 || [408, 425, 429].includes(status),
       ...(pauseSeconds === null ? {} : { retryAfterSeconds: pauseSeconds }),
     });
-  }
-
-  /** Discards the partial file: the server sends the whole file from the start. */
-  async #beginWhole(signal: AbortSignal): Promise<void> {
-    await this.#digest.catchUp(signal);
-    signal.throwIfAborted();
-    const lost = this.#file.written.bytes;
-    if (lost === 0) return;
-    this.#events.onLost(lost);
-    await this.#file.reset();
-    this.#digest.reset();
   }
 
   async #receive(

@@ -23,12 +23,17 @@ export class RunningDigest {
     return this.#position;
   }
 
-  /** Hashes bytes that are about to be written at `position`, if `position` is next. */
+  /** Hashes those of the bytes, about to be written at `position`, that are next. */
   pass(pieces: readonly Buffer[], position: number): void {
-    if (this.#catchingUp !== null || position !== this.#position) return;
+    if (this.#catchingUp !== null) return;
+    let from = position;
     for (const piece of pieces) {
-      this.#hash.update(piece);
-      this.#position += piece.length;
+      // Bytes that come again are hashed already.
+      const known = this.#position - from;
+      from += piece.length;
+      if (known < 0 || known >= piece.length) continue;
+      this.#hash.update(piece.subarray(known));
+      this.#position = from;
     }
   }
 

@@ -1,10 +1,20 @@
 /** Faults of hubs and stores, each with the required outcome. docs/pull-faults.md is generated from them. */
-import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ErrorCode } from '../../../src/protocol/errors.ts';
-import { json, refuse, sha256, type BytesRequest, type FakeHub } from './fake-hub.ts';
-import { waitFor } from '../../support/wait.ts';
-import { KIB, MIB, modelOf, SMALL } from './pull-support.ts';
+import { json, refuse, sha256, type FakeHub } from './fake-hub.ts';
+import {
+  allAlike,
+  breakOff,
+  cutOff,
+  hasWeakEtag,
+  once,
+  redirect,
+  sendHead,
+  sendsTheStart,
+  sendsTheWhole,
+  status,
+} from './faulty-answers.ts';
+import { KIB, MIB, modelOf } from './pull-support.ts';
 
 export interface Fault {
   /** What the server does. */
@@ -26,84 +36,6 @@ export const CONTENT: Buffer = modelOf(2 * MIB);
 /** Part size of `SMALL`. */
 const PART = 256 * KIB;
 const IN_FLIGHT = 3 * PART;
-
-function sendHead({ res, from, to, content }: BytesRequest, more = {}): void {
-  const range = `bytes ${from}-${to - 1}/${content.length}`;
-  res.writeHead(206, { ...more, 'content-length': String(to - from), 'content-range': range });
-}
-
-/** The store closes the connection in the middle of every third answer. */
-const breakOff =
-  (hub: FakeHub, isReset: boolean): FakeHub['onBytes'] =>
-  async (request) => {
-    if (request.number % 3 !== 0) return false;
-    const { res, from, to, content } = request;
-    sendHead(request, { etag: hub.etag(content) });
-    const { fetched } = hub;
-    await hub.write(res, content.subarray(from, from + Math.floor((to - from) / 2)));
-    await waitFor('the client to read', () => hub.fetched > fetched);
-    if (isReset) res.socket?.resetAndDestroy();
-    else res.destroy();
-    return true;
-  };
-
-const once = (answer: FakeHub['onBytes']): FakeHub['onBytes'] => {
-  let isDone = false;
-  return (request) => {
-    if (isDone) return false;
-    isDone = true;
-    return answer(request);
-  };
-};
-
-/** Answers only once all connections of `SMALL` have a request, and then alike; so `rounds` times from the second on. */
-const allAlike = (rounds: number, answer: (res: ServerResponse) => void): FakeHub['onBytes'] => {
-  let held: ServerResponse[] = [];
-  let round = 0;
-  return ({ number, res }) => {
-    if (number === 1 || round === rounds) return false;
-    held = [...held.filter(({ destroyed }) => !destroyed), res];
-    if (held.length < SMALL.connections) return true;
-    for (const each of held.splice(0)) answer(each);
-    round += 1;
-    return true;
-  };
-};
-
-/** The store ignores Range headers. */
-const sendsTheWhole = (hub: FakeHub): void => {
-  hub.onBytes = async (request) => {
-    delete request.req.headers.range;
-    await hub.send({ ...request, from: 0, to: request.content.length });
-    return true;
-  };
-};
-
-const status =
-  (code: number, headers: Record<string, string> = {}): FakeHub['onBytes'] =>
-  ({ res }) => {
-    res.writeHead(code, headers).end();
-    return true;
-  };
-
-/** Cuts off the first pull after some parts. */
-const cutOff = (hub: FakeHub): void => {
-  hub.onBytes = ({ number, res }) => {
-    if (number <= 4) return false;
-    res.writeHead(400).end();
-    return true;
-  };
-};
-
-const redirect =
-  (to: (hub: FakeHub) => string) =>
-  (hub: FakeHub): void => {
-    hub.onHub = (req, res) => {
-      if (req.url?.includes('/resolve/') !== true) return false;
-      res.writeHead(302, { location: to(hub) }).end();
-      return true;
-    };
-  };
 
 export const FAULTS: readonly Fault[] = [
   { name: 'closes connections in the middle of parts', twice: 0, begin: (hub) => (hub.onBytes = breakOff(hub, false)) },
@@ -190,6 +122,34 @@ export const FAULTS: readonly Fault[] = [
     first: cutOff,
     twice: 4 * PART,
     begin: sendsTheWhole,
+  },
+  {
+    name: 'does not support ranges, and always stops sending at the same byte',
+    error: 'DOWNLOAD_FAILED',
+    says: /closed the connection early; gave up/,
+    twice: 3 * MIB,
+    begin: (hub) => (hub.onBytes = sendsTheStart(hub, MIB)),
+  },
+  {
+    name: 'sends the start of the file instead of a part, once',
+    twice: 0,
+    begin: (hub) => {
+      const answer = sendsTheStart(hub, 128 * KIB);
+      hasWeakEtag(hub);
+      hub.onBytes = (request) => request.number === 5 && answer(request);
+    },
+  },
+  {
+    name: 'sends the start of the file instead of the first part, once, and half of the file was already downloaded',
+    first: (hub) => {
+      hasWeakEtag(hub);
+      cutOff(hub);
+    },
+    twice: 128 * KIB,
+    begin: (hub) => {
+      hasWeakEtag(hub);
+      hub.onBytes = once(sendsTheStart(hub, 128 * KIB));
+    },
   },
   {
     name: 'has another ETag than before, for the same bytes',

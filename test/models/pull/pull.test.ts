@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import { Download, DOWNLOAD_LIMITS } from '../../../src/models/pull/download.ts';
 import { PartialFile } from '../../../src/models/pull/partial-file.ts';
 import { parseReference } from '../../../src/models/pull/reference.ts';
+import { RunningDigest } from '../../../src/models/pull/running-digest.ts';
 import type { Pulled } from '../../../src/models/pull/puller.ts';
 import { Web } from '../../../src/models/pull/web.ts';
 import { rejection } from '../../support/errors.ts';
@@ -239,6 +240,22 @@ test('a pull that is cancelled while its file is verified ends at once', async (
   assert.is(reads, 1);
   await partial.close();
   await web.close();
+});
+
+test('bytes that come again are hashed once, as they pass', async ({ dir }) => {
+  const content = modelOf(MIB);
+  const digest = `sha256:${sha256(content)}`;
+  const partial = await PartialFile.open(join(dir, 'downloads'), { digest, sizeBytes: content.length, model: 'm' });
+  await partial.write([content.subarray(0, 300 * KIB)], 0);
+  const running = new RunningDigest(partial);
+  await running.catchUp(NEVER);
+  const pieces = [content.subarray(0, 200 * KIB), content.subarray(200 * KIB, 700 * KIB), content.subarray(700 * KIB)];
+  running.pass(pieces.slice(0, 1), 0);
+  assert.is(running.position, 300 * KIB);
+  running.pass(pieces.slice(1), 200 * KIB);
+  assert.is(running.position, content.length);
+  assert.is(running.finish(), digest);
+  await partial.close();
 });
 
 test('free disk space is checked before anything is fetched', async ({ hub, pull }) => {
