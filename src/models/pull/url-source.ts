@@ -5,7 +5,7 @@ import { modelIdFor } from '../store/model-id.ts';
 import { downloadFailed } from './failures.ts';
 import type { UrlReference } from './reference.ts';
 import { MOST_FILE_BYTES, type Source } from './source.ts';
-import type { Web } from './web.ts';
+import type { Answer, Web } from './web.ts';
 
 /** @throws SvcError INVALID_REQUEST, MODEL_NOT_FOUND, DOWNLOAD_FAILED; `signal.reason` */
 export async function findAtUrl(web: Web, { url, digest }: UrlReference, signal: AbortSignal): Promise<Source> {
@@ -16,19 +16,19 @@ export async function findAtUrl(web: Web, { url, digest }: UrlReference, signal:
       param: 'model',
     });
   }
-  const answer = await web.follow({ url, method: 'HEAD', signal }, url);
+  // Not with HEAD: a signed link often allows only GET.
+  const answer = await web.follow({ url, headers: { range: 'bytes=0-0' }, signal }, url);
   answer.body.destroy();
-  if (answer.status === 404 || answer.status === 410) {
+  const { status } = answer;
+  if (status === 404 || status === 410) {
     throw new SvcError('MODEL_NOT_FOUND', `there is no file at ${shownUrl(url)}`, { param: 'model' });
   }
-  const size = Number(answer.header('content-length'));
-  if (answer.status !== 200 || !Number.isSafeInteger(size) || size <= 0 || size > MOST_FILE_BYTES) {
-    throw downloadFailed(
-      answer.status === 200
-        ? `${url.host} does not report the size of the file`
-        : `${url.host} answered with status ${answer.status}`,
-      { retryable: answer.status >= 500 || answer.status === 429 },
-    );
+  if (status !== 200 && status !== 206) {
+    throw downloadFailed(`${url.host} answered with status ${status}`, { retryable: status >= 500 || status === 429 });
+  }
+  const size = sizeIn(answer);
+  if (!Number.isSafeInteger(size) || size <= 0 || size > MOST_FILE_BYTES) {
+    throw downloadFailed(`${url.host} does not report the size of the file`, { retryable: false });
   }
   return {
     id: modelIdFor(name, new Set()),
@@ -41,6 +41,12 @@ export async function findAtUrl(web: Web, { url, digest }: UrlReference, signal:
     projector: null,
     license: null,
   };
+}
+
+/** Returns the size of the whole file; NaN: it is not known. */
+function sizeIn({ status, header }: Answer): number {
+  if (status === 200) return Number(header('content-length'));
+  return Number(/^bytes 0-0\/(\d+)$/.exec(header('content-range') ?? '')?.[1]);
 }
 
 /** The URL without its query, which may contain a key. */
