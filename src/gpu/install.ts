@@ -100,6 +100,7 @@ async function fetchInto(folder: string, options: InstallOptions): Promise<void>
     digest: backend.digest,
     sizeBytes: backend.size_bytes,
     model: backend.name,
+    aliases: [],
   });
   try {
     await download(file, options);

@@ -9,6 +9,7 @@ import { ask } from '../http/ask.ts';
 import { FakeHub } from '../models/pull/fake-hub.ts';
 import { MIB, modelOf } from '../models/pull/pull-support.ts';
 import { assertExit } from '../support/exit.ts';
+import type { Home } from '../support/home.ts';
 import { spawnSvc, svc } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 import { NO_TERMINAL, Terminal } from '../support/terminal.ts';
@@ -47,25 +48,53 @@ test('a pull without a daemon prints progress and the model, and adds the model'
   assertExit(removed, 0);
 });
 
-test('Ctrl-C pauses a pull and prints how to resume it; rm deletes the partial download', async ({ home }) => {
-  hub.onBytes = async ({ res, from, to }) => {
-    res.writeHead(206, { 'content-range': `bytes ${from}-${to - 1}/${content.length}` });
-    await hub.write(res, content.subarray(from, from + MIB));
+/** Pulls a model until its first MiB is there, pauses with Ctrl-C, and returns what that prints. */
+async function paused(home: Home, model: string): Promise<string> {
+  const before = hub.sent;
+  hub.onBytes = async ({ res, from, to, content: whole }) => {
+    res.writeHead(206, { 'content-range': `bytes ${from}-${to - 1}/${whole.length}` });
+    await hub.write(res, whole.subarray(from, from + MIB));
     return true;
   };
-  const running = spawnSvc(['model', 'pull', 'hf:acme/Tiny-GGUF'], { home, env: env() });
-  await waitFor('the first bytes', () => hub.sent >= MIB);
+  const running = spawnSvc(['model', 'pull', model], { home, env: env() });
+  await waitFor('the first bytes', () => hub.sent >= before + MIB);
   await waitFor('a line of progress', () => /pulling/.test(running.stderr()));
   running.child.kill('SIGINT');
   const { code, stderr } = await running.result;
   assert.is(code, 130, stderr);
+  return stderr;
+}
+
+test('Ctrl-C pauses a pull and prints how to resume it; rm deletes the partial download', async ({ home }) => {
+  const stderr = await paused(home, 'hf:acme/Tiny-GGUF');
   assert.match(stderr, /paused.*is kept/);
-  assert.match(stderr, /resume: svc model pull hf:acme\/Tiny-GGUF/);
+  assert.match(
+    stderr,
+    /resume: svc model pull hf:acme\/Tiny-GGUF; or delete it: svc model rm acme\/Tiny-GGUF:Q4_K_M$/m,
+  );
   const downloads = join(home.dir, 'cache', 'downloads');
   assert.is((await readdir(downloads)).length, 2);
   const removed = await svc(['model', 'rm', 'hf:acme/Tiny-GGUF'], { home });
   assert.match(removed.stdout, /removed the partial download of acme\/Tiny-GGUF:Q4_K_M/);
   assert.equal(await readdir(downloads), []);
+});
+
+test('rm finds a partial download by the name of the catalogue that was pulled', async ({ home, run }) => {
+  hub.add('HuggingFaceTB/SmolLM2-360M-Instruct-GGUF', 'smollm2-360m-instruct-q8_0.gguf', content);
+  const stderr = await paused(home, 'smollm2-360m');
+  const id = 'HuggingFaceTB/SmolLM2-360M-Instruct-GGUF:Q8_0';
+  assert.match(stderr, `resume: svc model pull smollm2-360m; or delete it: svc model rm ${id}`);
+  const removed = await run('model', 'rm', 'smollm2-360m');
+  assertExit(removed, 0);
+  assert.match(removed.stdout, `removed the partial download of ${id}`);
+  assert.equal(await readdir(join(home.dir, 'cache', 'downloads')), []);
+});
+
+test('a paused pull of a newer version does not name the command that would remove the older one', async ({ home }) => {
+  assertExit(await svc(['model', 'pull', 'hf:acme/Tiny-GGUF'], { home, env: env() }), 0);
+  hub.add('acme/Tiny-GGUF', 'Tiny-Q4_K_M.gguf', modelOf(3 * MIB, 2));
+  const stderr = await paused(home, 'hf:acme/Tiny-GGUF');
+  assert.match(stderr, /resume: svc model pull hf:acme\/Tiny-GGUF$/m);
 });
 
 test('Ctrl-C before the download begins says so, and names no partial download', async ({ home }) => {

@@ -1,8 +1,11 @@
 /** `svc model rm` while a daemon runs: it unloads a loaded model first, however the name is spelled; what it refuses. */
+import { createHash } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { ControlClient } from '../../src/client/control-client.ts';
+import { PartialFile } from '../../src/models/pull/partial-file.ts';
+import { listUnfinished } from '../../src/models/pull/unfinished.ts';
 import { prefixFolder, prefixName } from '../../src/models/store/prefixes.ts';
 import type { ModelRecord } from '../../src/protocol/records.ts';
 import { assertExit } from '../support/exit.ts';
@@ -126,6 +129,49 @@ test('a model whose file is broken is found, however its name is spelled', async
     assertExit(await run('model', 'rm', typed), 0);
     assertExit(await run('model', 'show', typed), 1);
   }
+});
+
+/** Leaves a partial download of a model behind. */
+async function leavePartial({ home }: SvcContext, model: string): Promise<void> {
+  const digest = `sha256:${createHash('sha256').update(model).digest('hex')}`;
+  const facts = { digest, sizeBytes: 1000, model, aliases: [] };
+  await (await PartialFile.open(join(home.dir, 'cache', 'downloads'), facts)).close();
+}
+
+const partialsIn = async ({ home }: SvcContext): Promise<string[]> =>
+  (await listUnfinished(join(home.dir, 'cache', 'downloads'))).map(({ id }) => id).sort();
+
+test('an installed model is meant before the partial download of another or of its own newer version', async (context) => {
+  const { run } = context;
+  await importTagged(context);
+  await leavePartial(context, 'acme/Tiny-GGUF:Q4_0');
+  await leavePartial(context, TAGGED);
+  for (const typed of ['acme/tiny-gguf', TAGGED]) {
+    await importTagged(context);
+    const removed = await run('model', 'rm', typed);
+    assert.is(removed.stdout, `removed ${TAGGED}\n`);
+    assert.equal(await partialsIn(context), ['acme/Tiny-GGUF:Q4_0', TAGGED]);
+  }
+  assert.match((await run('model', 'rm', TAGGED)).stdout, `removed the partial download of ${TAGGED}`);
+  assert.match((await run('model', 'rm', 'acme/tiny-gguf')).stdout, 'the partial download of acme/Tiny-GGUF:Q4_0');
+  assert.equal(await partialsIn(context), []);
+});
+
+test('a partial download is meant by its whole name before an installed model with a tag', async (context) => {
+  await importTagged(context);
+  await leavePartial(context, 'acme/Tiny-GGUF');
+  const removed = await context.run('model', 'rm', 'acme/tiny-gguf');
+  assert.is(removed.stdout, 'removed the partial download of acme/Tiny-GGUF\n');
+  assert.is((await shown(context, TAGGED)).state, 'installed');
+});
+
+test('a name that means several partial downloads is refused, and they are listed', async (context) => {
+  await leavePartial(context, 'acme/Tiny-GGUF:Q4_0');
+  await leavePartial(context, TAGGED);
+  const refused = await context.run('model', 'rm', '--yes', 'acme/tiny-gguf');
+  assertExit(refused, 1);
+  assert.match(refused.stderr, /there are partial downloads of acme\/Tiny-GGUF:Q[48]_0, acme\/Tiny-GGUF:Q[48]_0/);
+  assert.is((await partialsIn(context)).length, 2);
 });
 
 test.run();

@@ -2,6 +2,7 @@
  * Models, from the daemon or, without one, from the store. The store is a directory of files; a daemon sees the
  * changes of a command when it next reads them.
  */
+import { join } from 'node:path';
 import { ControlClient } from '../../client/control-client.ts';
 import { loadConfig } from '../../config/config.ts';
 import { modelNamesIn } from '../../config/model-settings.ts';
@@ -18,6 +19,11 @@ import { modelName } from './model-name.ts';
 export function storeDirectory(): string {
   const paths = resolvePaths();
   return loadConfig(paths).models.dir ?? paths.modelsDir;
+}
+
+/** Folder of partial downloads. */
+export function downloadsDirectory(): string {
+  return join(resolvePaths().cacheDir, 'downloads');
 }
 
 export function openStore(): ModelStore {

@@ -2,7 +2,6 @@
  * Downloads a model, in the daemon if one is running, otherwise in this process. Shows a bar on a terminal, otherwise a
  * line per tenth or per ten seconds, or the events as JSON lines. Ctrl-C pauses: the same command resumes the download.
  */
-import { join } from 'node:path';
 import { ControlClient } from '../../client/control-client.ts';
 import { hubEnvironment } from '../../config/hub.ts';
 import { resolvePaths } from '../../home/paths.ts';
@@ -13,7 +12,7 @@ import type { ModelRecord } from '../../protocol/records.ts';
 import type { PullRequest } from '../../protocol/routes.ts';
 import { ByteProgress } from '../terminal/byte-progress.ts';
 import { bytes } from '../terminal/format.ts';
-import { openStore, storeDirectory } from './models.ts';
+import { downloadsDirectory, listModels, openStore, storeDirectory } from './models.ts';
 import { exit, printJsonLine, say, sayProgress } from '../terminal/output.ts';
 
 const INTERRUPTED = 130;
@@ -27,14 +26,10 @@ export interface PullOptions {
 /** Returns the record of the model. @throws SvcError; CANCELLED after Ctrl-C, with the command that resumes */
 export async function pullModel({ model, sha256, json }: PullOptions): Promise<ModelRecord> {
   const paused = new AbortController();
-  let hasBegun = false;
+  let id: string | undefined;
   const onInterrupt = (): void => {
     if (paused.signal.aborted) exit(INTERRUPTED);
-    paused.abort(
-      hasBegun
-        ? new SvcError('CANCELLED', `paused; the partial download of ${model} is kept`, { hint: goOn(model, sha256) })
-        : new SvcError('CANCELLED', `cancelled before the download of ${model} began`),
-    );
+    paused.abort();
   };
   process.on('SIGINT', onInterrupt);
   process.on('SIGTERM', onInterrupt);
@@ -43,12 +38,15 @@ export async function pullModel({ model, sha256, json }: PullOptions): Promise<M
     const request = { model, ...given({ sha256 }), hub: hubEnvironment() };
     for await (const event of events(request, paused.signal)) {
       show(event);
-      if (event.type === 'resolved') hasBegun = true;
+      if (event.type === 'resolved') id = event.model;
       if (event.type === 'pulled') return event.model;
     }
     throw new SvcError('INTERNAL', 'the pull ended without a result');
   } catch (error) {
-    throw paused.signal.aborted ? paused.signal.reason : error;
+    if (!paused.signal.aborted) throw error;
+    if (id === undefined) throw new SvcError('CANCELLED', `cancelled before the download of ${model} began`);
+    const hint = await goOn(model, sha256, id);
+    throw new SvcError('CANCELLED', `paused; the partial download of ${model} is kept`, { hint });
   } finally {
     sayProgress('');
     process.off('SIGINT', onInterrupt);
@@ -73,7 +71,7 @@ async function* events(request: PullRequest, signal: AbortSignal): AsyncGenerato
   const puller = new Puller({
     store: openStore(),
     storeDir: storeDirectory(),
-    dir: join(paths.cacheDir, 'downloads'),
+    dir: downloadsDirectory(),
   });
   try {
     yield* pullByName(puller, request, hubEnvironment(), signal);
@@ -82,8 +80,12 @@ async function* events(request: PullRequest, signal: AbortSignal): AsyncGenerato
   }
 }
 
-function goOn(model: string, sha256: string | undefined): string {
-  return `resume: svc model pull ${model}${sha256 === undefined ? '' : ` --sha256 ${sha256}`}; or delete it: svc model rm ${model}`;
+async function goOn(model: string, sha256: string | undefined, id: string): Promise<string> {
+  const { findUnfinished } = await import('../../models/pull/unfinished.ts');
+  const resume = `resume: svc model pull ${model}${sha256 === undefined ? '' : ` --sha256 ${sha256}`}`;
+  // By the id of an installed model, whose newer version this is, `rm` would remove that one.
+  const unfinished = await findUnfinished(downloadsDirectory(), id, await listModels());
+  return unfinished === undefined ? resume : `${resume}; or delete it: svc model rm ${id}`;
 }
 
 function shower(): (event: Pulled) => void {

@@ -23,6 +23,8 @@ export interface PartialFacts {
   readonly sizeBytes: number;
   /** Id of the model that the file is for; shown to users. */
   readonly model: string;
+  /** Further names of the model. */
+  readonly aliases: readonly string[];
 }
 
 const HeaderSchema = v.object({
@@ -30,6 +32,7 @@ const HeaderSchema = v.object({
   digest: v.string(),
   size_bytes: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
   model: v.string(),
+  aliases: v.optional(v.array(v.string()), []),
 });
 
 /** Returns the paths of a download. They are made only here, and only from a checked digest. */
@@ -54,7 +57,7 @@ export async function readJournal(path: string): Promise<Journal | null> {
   lines.pop();
   const header = v.safeParse(HeaderSchema, parsedJson(lines.shift() ?? ''));
   if (!header.success) return null;
-  const { digest, size_bytes, model } = header.output;
+  const { digest, size_bytes, model, aliases } = header.output;
   const ranges = new Ranges();
   let etag: string | null = null;
   for (const line of lines) {
@@ -63,7 +66,7 @@ export async function readJournal(path: string): Promise<Journal | null> {
     else if (line.startsWith('etag ')) etag = line.slice('etag '.length) || null;
     else break;
   }
-  return { facts: { digest, sizeBytes: size_bytes, model }, ranges, etag };
+  return { facts: { digest, sizeBytes: size_bytes, model, aliases }, ranges, etag };
 }
 
 const SYNC_BYTES = 64 * 1024 * 1024;
@@ -194,8 +197,9 @@ export class PartialFile {
   }
 
   async #writeHeader(): Promise<void> {
-    const { digest, sizeBytes, model } = this.#facts;
-    await this.#journal.appendFile(`${JSON.stringify({ version: 1, digest, size_bytes: sizeBytes, model })}\n`);
+    const { digest, sizeBytes, model, aliases } = this.#facts;
+    const header = { version: 1, digest, size_bytes: sizeBytes, model, aliases };
+    await this.#journal.appendFile(`${JSON.stringify(header)}\n`);
   }
 
   async #guard<Result>(act: () => Promise<Result>): Promise<Result> {

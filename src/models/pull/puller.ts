@@ -174,7 +174,7 @@ export class Puller {
     const fetched = new Map<string, string>();
     for (const file of missing) {
       if (!fetched.has(file.digest))
-        fetched.set(file.digest, await this.#fetchFile(file, source.id, progress, emit, signal));
+        fetched.set(file.digest, await this.#fetchFile(file, source, progress, emit, signal));
     }
     progress.tell();
     signal.throwIfAborted();
@@ -192,13 +192,13 @@ export class Puller {
   /** Resolves with the path of the downloaded and verified file. */
   async #fetchFile(
     file: RemoteFile,
-    model: string,
+    { id: model, aliases }: Source,
     progress: Progress,
     emit: (event: Pulled) => void,
     signal: AbortSignal,
   ): Promise<string> {
     const { digest, sizeBytes } = file;
-    const partial = await PartialFile.open(this.#options.dir, { digest, sizeBytes, model });
+    const partial = await PartialFile.open(this.#options.dir, { digest, sizeBytes, model, aliases });
     const events: DownloadEvents = {
       onFetched: (count) => (progress.fetchedBytes += count),
       onBytes: (count) => progress.add(count),

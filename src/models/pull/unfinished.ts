@@ -2,22 +2,48 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { check } from 'proper-lockfile';
 import { SvcError } from '../../protocol/errors.ts';
-import { downloadPaths, readJournal, type Journal } from './partial-file.ts';
+import { findNamed, taggedAs, type Named } from '../../protocol/model/named.ts';
+import { downloadPaths, readJournal } from './partial-file.ts';
 
 const FORGOTTEN_MS = 30 * 86_400_000;
 
-export interface Unfinished {
-  readonly digest: string;
-  readonly journal: Journal;
+/** A model that is not downloaded completely. */
+export interface Unfinished extends Named {
+  /** Digests of its partial files. */
+  readonly digests: readonly string[];
 }
 
 export async function listUnfinished(dir: string): Promise<Unfinished[]> {
-  const found: Unfinished[] = [];
+  const found = new Map<string, Unfinished>();
   for (const digest of await digestsIn(dir)) {
-    const journal = await readJournal(downloadPaths(dir, digest).journal);
-    if (journal !== null) found.push({ digest, journal });
+    const facts = (await readJournal(downloadPaths(dir, digest).journal))?.facts;
+    if (facts === undefined) continue;
+    const key = facts.model.toLowerCase();
+    const { id, aliases, digests } = found.get(key) ?? { id: facts.model, aliases: [], digests: [] };
+    found.set(key, { id, aliases: [...aliases, ...facts.aliases], digests: [...digests, digest] });
   }
-  return found;
+  return [...found.values()];
+}
+
+/**
+ * Returns the partial download that `typed` names. undefined: it names an installed model, or nothing.
+ * @throws SvcError MODEL_NOT_FOUND if it names several partial downloads
+ */
+export async function findUnfinished(
+  dir: string,
+  typed: string,
+  installed: readonly Named[],
+): Promise<Unfinished | undefined> {
+  const unfinished = await listUnfinished(dir);
+  const meant = findNamed(typed, [...installed, ...unfinished]);
+  const several = taggedAs(typed, unfinished);
+  if (meant === undefined && several.length > 1 && taggedAs(typed, installed).length === 0) {
+    throw new SvcError('MODEL_NOT_FOUND', `there is no model ${JSON.stringify(typed)}`, {
+      hint: `there are partial downloads of ${several.map(({ id }) => id).join(', ')}`,
+      param: 'model',
+    });
+  }
+  return unfinished.find((each) => each === meant);
 }
 
 /** Deletes downloads that were not resumed for long, except `kept`. */
@@ -28,27 +54,12 @@ export async function clearForgotten(dir: string, kept: readonly string[]): Prom
   }
 }
 
-/**
- * Deletes the partial download of the model named `typed`; the store is not touched. Returns the model's id; null:
- * there is none.
- * @throws SvcError BUSY when it is being downloaded
- */
-export async function dropUnfinished(dir: string, typed: string): Promise<string | null> {
-  const name = typed.toLowerCase().replace(/^(hf:|ollama:|hf\.co\/|huggingface\.co\/)/, '');
-  const all = await listUnfinished(dir);
-  const meant = all.filter(({ journal }) => {
-    const model = journal.facts.model.toLowerCase();
-    return model === name || model.startsWith(`${name}:`);
-  });
-  const [first] = meant;
-  if (first === undefined) return null;
-  for (const { digest } of meant) {
+/** Deletes a partial download; the store is not touched. @throws SvcError BUSY while it is being downloaded */
+export async function dropUnfinished(dir: string, { id, digests }: Unfinished): Promise<void> {
+  for (const digest of digests) {
     if (await discard(dir, digest)) continue;
-    throw new SvcError('BUSY', `${first.journal.facts.model} is being pulled`, {
-      hint: 'stop that pull first: Ctrl-C where it runs',
-    });
+    throw new SvcError('BUSY', `${id} is being pulled`, { hint: 'stop that pull first: Ctrl-C where it runs' });
   }
-  return first.journal.facts.model;
 }
 
 /** Deletes a download unless a process is downloading it; then returns false. */

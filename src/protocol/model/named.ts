@@ -6,7 +6,7 @@ export const BUILTIN_ID = 'builtin';
 /** In requests, means the default model; no model has this name. */
 export const DEFAULT_NAME = 'default';
 
-interface Named {
+export interface Named {
   readonly id: string;
   readonly aliases: readonly string[];
 }

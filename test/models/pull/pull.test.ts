@@ -222,7 +222,8 @@ test('a paused pull keeps its data, and the next pull resumes there', async ({ h
 test('a pull that is cancelled while its file is verified ends at once', async ({ dir }) => {
   const content = modelOf(3 * MIB);
   const digest = `sha256:${sha256(content)}`;
-  const partial = await PartialFile.open(join(dir, 'downloads'), { digest, sizeBytes: content.length, model: 'm' });
+  const facts = { digest, sizeBytes: content.length, model: 'm', aliases: [] };
+  const partial = await PartialFile.open(join(dir, 'downloads'), facts);
   await partial.write([content], 0);
   const stop = new AbortController();
   const read = partial.read.bind(partial);

@@ -1,15 +1,22 @@
-import { join, sep } from 'node:path';
+import { sep } from 'node:path';
 import { resolvePaths } from '../../../home/paths.ts';
 import { prefixFolder } from '../../../models/store/prefixes.ts';
 import { sharesFile, removeModel } from '../../../models/store/remove-model.ts';
-import { dropUnfinished } from '../../../models/pull/unfinished.ts';
+import { dropUnfinished, findUnfinished } from '../../../models/pull/unfinished.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import type { ModelAdapter, ModelRecord } from '../../../protocol/records.ts';
 import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
 import { removeAdapter } from '../../machine/adapters.ts';
 import { reload, removeName } from '../../machine/model-names.ts';
-import { findModel, fromDaemon, listModels, openStore, storeDirectory } from '../../machine/models.ts';
+import {
+  downloadsDirectory,
+  findModel,
+  fromDaemon,
+  listModels,
+  openStore,
+  storeDirectory,
+} from '../../machine/models.ts';
 import { askYesNo, say } from '../../terminal/output.ts';
 import { printResult } from '../../terminal/result.ts';
 
@@ -33,9 +40,12 @@ export const run: Run<typeof spec> = async ({ adapter, yes, json }, { model }) =
     printResult(json, { removed: adapter }, `removed the adapter ${adapter} of ${model}`);
     return;
   }
-  const dropped = await dropUnfinished(join(resolvePaths().cacheDir, 'downloads'), model);
-  if (dropped !== null) {
-    printResult(json, { removed: dropped }, `removed the partial download of ${dropped}`);
+  const models = await listModels();
+  const unfinished = await findUnfinished(downloadsDirectory(), model, models);
+  if (unfinished !== undefined) {
+    const { id } = unfinished;
+    await dropUnfinished(downloadsDirectory(), unfinished);
+    printResult(json, { removed: id }, `removed the partial download of ${id}`);
     return;
   }
   const record = await findModel(model);
@@ -44,7 +54,6 @@ export const run: Run<typeof spec> = async ({ adapter, yes, json }, { model }) =
     printResult(json, { removed: record.id }, `removed ${record.id}, a name of ${record.from}`);
     return;
   }
-  const models = await listModels();
   const isDeleted = record.path.startsWith(storeDirectory() + sep) && !sharesFile(record, models);
   if (isDeleted && !yes) await confirm(record, record.id);
   await removeModel(record, {
