@@ -131,6 +131,22 @@ test('a model whose file is broken is found, however its name is spelled', async
   }
 });
 
+test('it asks before it deletes a file of the store, and only then, however models.dir is spelled', async ({
+  home,
+  run,
+}) => {
+  const dir = join(home.dir, 'elsewhere');
+  assertExit(await run('config', 'set', 'models.dir', `${dir}/`), 0);
+  assertExit(await run('model', 'add', modelPath('tiny-llama'), '--copy', '--name', 'copied'), 0);
+  const file = copyInto(modelPath('tiny-llama'), join(dir, 'own.gguf'));
+  assertExit(await run('model', 'add', file, '--name', 'own'), 0);
+  const refused = await run('model', 'rm', 'copied');
+  assertExit(refused, 2);
+  assert.match(refused.stderr, /removing copied deletes /);
+  assertExit(await run('model', 'rm', 'own'), 0);
+  assert.ok(existsSync(file));
+});
+
 /** Leaves a partial download of a model behind. */
 async function leavePartial({ home }: SvcContext, model: string): Promise<void> {
   const digest = `sha256:${createHash('sha256').update(model).digest('hex')}`;

@@ -1,5 +1,5 @@
-import { sep } from 'node:path';
 import { resolvePaths } from '../../../home/paths.ts';
+import { removable } from '../../../models/store/lookup.ts';
 import { prefixFolder } from '../../../models/store/prefixes.ts';
 import { sharesFile, removeModel } from '../../../models/store/remove-model.ts';
 import { dropUnfinished, findUnfinished } from '../../../models/pull/unfinished.ts';
@@ -9,14 +9,7 @@ import { jsonFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
 import { removeAdapter } from '../../machine/adapters.ts';
 import { reload, removeName } from '../../machine/model-names.ts';
-import {
-  downloadsDirectory,
-  findModel,
-  fromDaemon,
-  listModels,
-  openStore,
-  storeDirectory,
-} from '../../machine/models.ts';
+import { downloadsDirectory, findModel, fromDaemon, listModels, openStore } from '../../machine/models.ts';
 import { askYesNo, say } from '../../terminal/output.ts';
 import { printResult } from '../../terminal/result.ts';
 
@@ -54,10 +47,12 @@ export const run: Run<typeof spec> = async ({ adapter, yes, json }, { model }) =
     printResult(json, { removed: record.id }, `removed ${record.id}, a name of ${record.from}`);
     return;
   }
-  const isDeleted = record.path.startsWith(storeDirectory() + sep) && !sharesFile(record, models);
+  const store = openStore();
+  const { path } = removable(record.id, await store.registry.read());
+  const isDeleted = path === null && !sharesFile(record, models);
   if (isDeleted && !yes) await confirm(record, record.id);
   await removeModel(record, {
-    store: openStore(),
+    store,
     models,
     loaded: (await fromDaemon((client) => client.status()))?.models.map(({ id }) => id) ?? [],
     prefixes: prefixFolder(resolvePaths().cacheDir),
