@@ -26,7 +26,7 @@ test.before.each(async (context) => {
   context.importFile = async (complete) => {
     const options: InPlaceOptions = {
       registry: context.store.registry,
-      reserved: new Set(),
+      reserved: [],
       check: () => Promise.resolve(null),
       planned: new Set(),
     };

@@ -46,7 +46,7 @@ test('a given name is used unchanged or refused', async () => {
   }
   await rejection(() => checkModelId('Builtin'), 'INVALID_REQUEST', /built-in/);
   await rejection(() => checkModelId('Default'), 'INVALID_REQUEST', /means the default model/);
-  assert.is(newId(undefined, 'default.gguf', NO_MODELS), 'default-2');
+  assert.is(newId(undefined, 'default.gguf', NO_MODELS, []), 'default-2');
 });
 
 test('an id made from any name is also valid as a given name', () => {

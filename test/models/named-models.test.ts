@@ -1,5 +1,5 @@
 /** Installed models under the names of the config. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { builtinModelPath } from '../../src/models/store/builtin.ts';
 import { NamedModels } from '../../src/models/store/named-models.ts';
 import { ModelStore } from '../../src/models/store/store.ts';
-import type { ModelNames } from '../../src/protocol/model/settings.ts';
+import { furtherNames, type ModelNames } from '../../src/protocol/model/settings.ts';
 import { rejection } from '../support/errors.ts';
 import { modelPath } from '../support/native-engine.ts';
 
@@ -124,6 +124,32 @@ test('a name hides an installed model of that id; a further model cannot get a n
     'INVALID_REQUEST',
     /the config gives the name mario/,
   );
+});
+
+test('a model without a name of its own gets another than one of the config, and a fixed id is refused', async ({
+  dir,
+  store,
+}) => {
+  const file = join(dir, 'mario.gguf');
+  await copyFile(modelPath('tiny-llama'), file);
+  assert.is((await store.add(file)).id, 'mario-2');
+  assert.is((await store.add(file, { copy: true })).id, 'mario-3');
+  const derived = { id: 'mario', isIdFixed: false, replaces: () => false };
+  assert.is(await store.idFor(derived), 'mario-4');
+  const { hint } = await rejection(
+    () => store.idFor({ ...derived, isIdFixed: true }),
+    'INVALID_REQUEST',
+    /the config gives the name mario/,
+  );
+  assert.match(hint ?? '', 'svc model rm mario');
+  const { size: sizeBytes } = await stat(file);
+  const weights = [{ digest: `sha256:${'0'.repeat(64)}`, sizeBytes, path: file }];
+  const fetched = { ...derived, source: 'file', license: null, weights, projector: null };
+  assert.equal((await store.adopt({ ...fetched, aliases: ['MARIO', 'luigi'] })).aliases, ['luigi']);
+});
+
+test('a name of the config that is made from itself has the settings of that model, which may be installed', () => {
+  assert.equal(furtherNames({ mario: { from: 'tiny' }, Tiny: { from: 'tiny' }, other: { system: 'x' } }), ['mario']);
 });
 
 test.run();

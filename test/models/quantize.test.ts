@@ -254,7 +254,7 @@ test('an error of libllama is reported with its reason', async ({ dir }) => {
 /** Registers the files where they lie, as `seer`. */
 async function importModel({ registry }: ModelStore, path: string, projector: string): Promise<void> {
   const check = (): Promise<null> => Promise.resolve(null);
-  const options = { registry, reserved: new Set<string>(), check, planned: new Set<string>() };
+  const options = { registry, reserved: [], check, planned: new Set<string>() };
   const model = { id: 'seer', source: 'ollama:seer', path, projector, adapters: [] };
   await register(await prepare(model, options), options, () => undefined);
 }

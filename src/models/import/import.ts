@@ -211,7 +211,7 @@ class Import {
   #optionsFor({ root }: FoundModel): InPlaceOptions {
     return {
       registry: this.#options.registry,
-      reserved: new Set(furtherNames(this.#names).map((name) => name.toLowerCase())),
+      reserved: furtherNames(this.#names),
       check: async (path) => statedDigest(await realInside(path, root)),
       planned: this.#planned,
     };

@@ -8,33 +8,41 @@ import { entryOf } from './record.ts';
 import type { RegistryEntry, RegistryFile } from './registry.ts';
 import type { StorePaths } from './store-paths.ts';
 
+interface Target {
+  readonly file: RegistryFile;
+  readonly paths: StorePaths;
+  /** Names of the config, which no model gets. */
+  readonly reserved: readonly string[];
+}
+
 /** See ModelStore.adopt. */
-export async function adopt(model: FetchedModel, file: RegistryFile, paths: StorePaths): Promise<RegistryEntry> {
+export async function adopt(model: FetchedModel, target: Target): Promise<RegistryEntry> {
   const { weights, projector } = model;
+  const { paths } = target;
   const places = placesOf(paths, digestsOf(weights));
   // Checked before the files are moved, so that an invalid model never gets into the store.
   const summary = await inspectParts(weights.map(({ path }, index) => path ?? places[index] ?? ''));
   if (projector !== null) await checkProjector(projector.path ?? paths.blob(projector.digest));
-  return await withNearFiles(model, paths, (near) => register(near, summary, file, paths));
+  return await withNearFiles(model, paths, (near) => register(near, summary, target));
 }
 
 async function register(
   model: FetchedModel,
   summary: GgufSummary,
-  file: RegistryFile,
-  paths: StorePaths,
+  { file, paths, reserved }: Target,
 ): Promise<RegistryEntry> {
   const { weights, projector, license } = model;
   const digests = digestsOf(weights);
   const places = placesOf(paths, digests);
   return await file.update(async (registry) => {
-    const { id, before } = placeFor(model, registry);
+    const { id, before } = placeFor(model, registry, reserved);
     for (const [index, { path }] of weights.entries()) if (path !== null) await bring(path, places[index] ?? '');
     if (projector !== null && projector.path !== null) await bring(projector.path, paths.blob(projector.digest));
     const { mtimeMs } = await stat(places[0] ?? '');
     const stored = weights.map(({ digest, sizeBytes }) => ({ digest, size_bytes: sizeBytes }));
     const made = entryOf(id, null, stored, { ...summary, modified_at_ms: mtimeMs });
-    const known = namesIn({ ...registry, models: registry.models.filter((each) => each !== before) });
+    const others = registry.models.filter((each) => each !== before);
+    const known = namesIn({ ...registry, models: others }, reserved);
     const added: RegistryEntry = {
       ...made,
       aliases: [...new Set([...(before?.aliases ?? []), ...model.aliases])].filter(
@@ -48,7 +56,7 @@ async function register(
     for (const each of registry.models) {
       if (each.path === null && each.digest === added.digest) each.modified_at_ms = mtimeMs;
     }
-    registry.models = [...registry.models.filter((each) => each !== before), added];
+    registry.models = [...others, added];
     const came = [...digests, ...(projector === null ? [] : [projector.digest])];
     registry.damaged = registry.damaged.filter((each) => !came.includes(each));
     if (before !== undefined) await deleteFiles(paths, before, registry);

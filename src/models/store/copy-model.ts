@@ -4,7 +4,7 @@ import { checkFree } from './lookup.ts';
 import { RegistryFile } from './registry.ts';
 
 /**
- * Adds an installed model once more, by another name.
+ * Adds an installed model once more, by another name. If the config gives that name, the caller replaces it there.
  *
  * @param dir directory of the store
  * @param id as in the registry
@@ -14,7 +14,7 @@ export async function copyModel(dir: string, id: string, name: string): Promise<
   await new RegistryFile(dir).update((registry) => {
     const entry = registry.models.find((each) => each.id === id);
     if (entry === undefined) throw new SvcError('MODEL_NOT_FOUND', `${id} was removed meanwhile`);
-    checkFree(name, registry);
+    checkFree(name, registry, []);
     registry.models.push({ ...entry, id: name, aliases: [] });
   });
 }

@@ -21,8 +21,8 @@ export type ForeignModel = Pick<ImportedModel, 'id' | 'source' | 'path' | 'proje
 
 export interface InPlaceOptions {
   readonly registry: RegistryFile;
-  /** Names that the config gives to models, in lower case. */
-  readonly reserved: ReadonlySet<string>;
+  /** Names that the config gives to models. */
+  readonly reserved: readonly string[];
   /** Checks each file, behind its links, before it is read. Returns the digest that its name states; null: none. */
   check(path: string): Promise<string | null>;
   /** Ids of the models before this one, if nothing is written. */
@@ -163,5 +163,5 @@ function isOlder({ path, source }: RegistryEntry, model: ForeignModel, [first]: 
 }
 
 function newIdFor({ id }: ForeignModel, registry: Registry, { reserved, planned }: InPlaceOptions): string {
-  return freeId(id, new Set([...namesIn(registry), ...reserved, ...planned]));
+  return freeId(id, new Set([...namesIn(registry, reserved), ...planned]));
 }

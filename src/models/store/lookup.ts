@@ -19,13 +19,10 @@ export function defaultIdOf(registry: Registry): string {
   return registry.models.find(({ id }) => id === registry.default)?.id ?? BUILTIN_ID;
 }
 
-/** All names that a new model cannot have, in lower case. */
-export function namesIn(registry: Registry): Set<string> {
-  return new Set(
-    [BUILTIN_ID, DEFAULT_NAME, ...registry.models.flatMap(({ id, aliases }) => [id, ...aliases])].map((name) =>
-      name.toLowerCase(),
-    ),
-  );
+/** All names that a new model cannot have, in lower case. `reserved`: names that the config gives to models. */
+export function namesIn(registry: Registry, reserved: readonly string[]): Set<string> {
+  const installed = registry.models.flatMap(({ id, aliases }) => [id, ...aliases]);
+  return new Set([BUILTIN_ID, DEFAULT_NAME, ...installed, ...reserved].map((name) => name.toLowerCase()));
 }
 
 /** Returns the id for `name`, as findNamed. @throws SvcError MODEL_NOT_FOUND */
@@ -51,24 +48,28 @@ export function removable(name: string, registry: Registry): RegistryEntry {
 }
 
 /** Returns `name` if it is free; without a name, an id made from the file name. @throws SvcError INVALID_REQUEST */
-export function newId(name: string | undefined, path: string, registry: Registry): string {
-  if (name === undefined) return modelIdFor(path, namesIn(registry));
-  checkFree(name, registry);
+export function newId(name: string | undefined, path: string, registry: Registry, reserved: readonly string[]): string {
+  if (name === undefined) return modelIdFor(path, namesIn(registry, reserved));
+  checkFree(name, registry, reserved);
   return name;
 }
 
 /** @throws SvcError INVALID_REQUEST */
-export function checkFree(name: string, registry: Registry): void {
-  const holder = holderOf(name, registry);
-  if (holder === undefined) return;
-  throw nameTaken(holder, 'name', `choose another name, or remove that one: svc model rm ${holder.id}`);
+export function checkFree(name: string, registry: Registry, reserved: readonly string[]): void {
+  const taken = takenBy(name, registry, reserved);
+  if (taken === undefined) return;
+  throw nameTaken(taken, 'name', 'choose another name, or remove that one');
 }
 
 /**
  * Returns the id for a new model, and the stored model that it replaces, if any.
  * @throws SvcError INVALID_REQUEST if another model has its id and no other id can be chosen
  */
-export function placeFor(model: NewModel, registry: Registry): { id: string; before: RegistryEntry | undefined } {
+export function placeFor(
+  model: NewModel,
+  registry: Registry,
+  reserved: readonly string[],
+): { id: string; before: RegistryEntry | undefined } {
   const wanted = model.id.toLowerCase();
   const isNamed = (id: string): boolean =>
     id === wanted || (!model.isIdFixed && id.startsWith(wanted) && /^-\d+$/.test(id.slice(wanted.length)));
@@ -76,18 +77,25 @@ export function placeFor(model: NewModel, registry: Registry): { id: string; bef
     (each) => each.path === null && isNamed(each.id.toLowerCase()) && model.replaces(each),
   );
   if (before !== undefined) return { id: before.id, before };
-  if (!model.isIdFixed) return { id: freeId(model.id, namesIn(registry)), before };
-  const holder = holderOf(model.id, registry);
-  if (holder === undefined) return { id: model.id, before };
-  throw nameTaken(holder, 'model', `remove that one first: svc model rm ${holder.id}`);
+  if (!model.isIdFixed) return { id: freeId(model.id, namesIn(registry, reserved)), before };
+  const taken = takenBy(model.id, registry, reserved);
+  if (taken === undefined) return { id: model.id, before };
+  throw nameTaken(taken, 'model', 'remove that one first');
 }
 
-function holderOf(name: string, registry: Registry): RegistryEntry | undefined {
-  return registry.models.find(({ id, aliases }) =>
-    [id, ...aliases].some((each) => each.toLowerCase() === name.toLowerCase()),
-  );
+interface Taken {
+  /** The name as it can be removed. */
+  readonly name: string;
+  readonly why: string;
 }
 
-function nameTaken({ id }: RegistryEntry, param: string, hint: string): SvcError {
-  return new SvcError('INVALID_REQUEST', `a model with this name exists: ${id}`, { hint, param });
+function takenBy(name: string, registry: Registry, reserved: readonly string[]): Taken | undefined {
+  const isName = (each: string): boolean => each.toLowerCase() === name.toLowerCase();
+  const holder = registry.models.find(({ id, aliases }) => [id, ...aliases].some(isName));
+  if (holder !== undefined) return { name: holder.id, why: `a model with this name exists: ${holder.id}` };
+  return reserved.some(isName) ? { name, why: `the config gives the name ${name} to another model` } : undefined;
+}
+
+function nameTaken({ name, why }: Taken, param: string, mend: string): SvcError {
+  return new SvcError('INVALID_REQUEST', why, { hint: `${mend}: svc model rm ${name}`, param });
 }

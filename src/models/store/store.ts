@@ -51,7 +51,7 @@ export interface ModelStoreOptions {
   readonly builtinPath: string;
   /** Where the findings of loads are kept; absent: in memory. */
   readonly tried?: TriedPlace;
-  /** Returns the names that no model may be added by. */
+  /** Returns the names that the config gives to models; no model is added by one of them. */
   reserved?(): readonly string[];
   /** Called after each change that this store has made to the list of models or to their files. Never throws. */
   onChange?(): void;
@@ -172,7 +172,7 @@ export class ModelStore {
 
   /** Returns the id that `adopt` would give the model now. @throws SvcError INVALID_REQUEST if another model has it */
   async idFor(model: NewModel): Promise<string> {
-    return placeFor(model, await this.#registry.read()).id;
+    return placeFor(model, await this.#registry.read(), this.#reserved()).id;
   }
 
   /**
@@ -180,7 +180,7 @@ export class ModelStore {
    * @throws SvcError MODEL_INVALID, CANNOT_WRITE; INVALID_REQUEST if another model has the id
    */
   async adopt(model: FetchedModel): Promise<ModelRecord> {
-    const entry = await adopt(model, this.#registry, this.#paths);
+    const entry = await adopt(model, { file: this.#registry, paths: this.#paths, reserved: this.#reserved() });
     return (await this.#lookAt(entry, await this.#registry.read())).record;
   }
 
@@ -205,12 +205,7 @@ export class ModelStore {
   /** Checks that a new model may have this name. @throws SvcError INVALID_REQUEST */
   async checkName(name: string): Promise<void> {
     checkModelId(name);
-    checkFree(name, await this.#registry.read());
-    if (!this.#reserved().some((each) => each.toLowerCase() === name.toLowerCase())) return;
-    throw new SvcError('INVALID_REQUEST', `the config gives the name ${name} to another model`, {
-      hint: `choose another name, or remove that one: svc model rm ${name}`,
-      param: 'name',
-    });
+    checkFree(name, await this.#registry.read(), this.#reserved());
   }
 
   /** The list of the added models, for `in-place.ts`. */
@@ -280,7 +275,7 @@ export class ModelStore {
       registry.models = registry.models.map((each) => (each.path === path ? readAgain(each, read, summary) : each));
       const known = registry.models.find((each) => each.path === path);
       if (name === undefined && known !== undefined) return known;
-      const entry = entryOf(newId(name, wholeName(path), registry), path, read, summary);
+      const entry = entryOf(newId(name, wholeName(path), registry, this.#reserved()), path, read, summary);
       registry.models.push(entry);
       return entry;
     });
@@ -306,7 +301,8 @@ export class ModelStore {
         const digest = digestOfWeights(digests);
         const known = registry.models.filter((each) => each.path === null && each.digest === digest);
         const entry = name === undefined ? known[0] : undefined;
-        const added = entry ?? entryOf(newId(name, wholeName(files[0] ?? ''), registry), null, copied, summary);
+        const id = entry?.id ?? newId(name, wholeName(files[0] ?? ''), registry, this.#reserved());
+        const added = entry ?? entryOf(id, null, copied, summary);
         if (entry === undefined) registry.models.push(added);
         // Also if the store has it already: that copy may be damaged.
         for (const [index, place] of places.entries()) await bring(unfinished[index] ?? '', place);

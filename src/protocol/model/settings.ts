@@ -122,7 +122,9 @@ export function nameIn(names: ModelNames, name: string): string | undefined {
 
 /** Names that are made from another model, so that no installed model may have them. */
 export function furtherNames(names: ModelNames): string[] {
-  return Object.entries(names).flatMap(([name, { from }]) => (from === undefined ? [] : [name]));
+  return Object.entries(names).flatMap(([name, { from = name }]) =>
+    from.toLowerCase() === name.toLowerCase() ? [] : [name],
+  );
 }
 
 /** A name and the names that it is made from, the last of them made from an installed model. */

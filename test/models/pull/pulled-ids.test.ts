@@ -109,7 +109,7 @@ test('a pull of a model that was imported is refused before anything is fetched'
   const path = join(dir, 'm-Q4_0.gguf');
   await writeFile(path, modelOf(10 * KIB, 1));
   const check = (): Promise<null> => Promise.resolve(null);
-  const options = { registry: store.registry, reserved: new Set<string>(), check, planned: new Set<string>() };
+  const options = { registry: store.registry, reserved: [], check, planned: new Set<string>() };
   const source = 'hf:acme/m:Q4_0';
   const model = { id: 'acme/m:Q4_0', source, path, projector: null, adapters: [] };
   await register(await prepare(model, options), options, () => undefined);
