@@ -1,5 +1,5 @@
 /** Registering files of other programs where they lie, beside models that the user has added. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
@@ -15,22 +15,22 @@ const test = suite<{
   dir: string;
   path: string;
   store: ModelStore;
-  /** Registers the file at `path` as LM Studio's; returns its id. */
-  importFile(complete?: () => Promise<void>): Promise<string>;
+  /** Registers the file, `path` by default, as LM Studio's; returns its id. */
+  importFile(complete?: () => Promise<void>, file?: string): Promise<string>;
 }>('in place');
 test.before.each(async (context) => {
   context.dir = await mkdtemp(join(tmpdir(), 'svc-in-place-'));
   context.path = join(context.dir, 'x.gguf');
   context.store = new ModelStore({ dir: join(context.dir, 'models'), builtinPath: builtinModelPath() });
   await writeFile(context.path, gguf());
-  context.importFile = async (complete) => {
+  context.importFile = async (complete, path = context.path) => {
     const options: InPlaceOptions = {
       registry: context.store.registry,
       reserved: [],
       check: () => Promise.resolve(null),
       planned: new Set(),
     };
-    const model = { id: 'acme/x', source: 'lmstudio:acme/x', path: context.path, projector: null, adapters: [] };
+    const model = { id: 'acme/x', source: 'lmstudio:acme/x', path, projector: null, adapters: [] };
     return (await register(await prepare(model, options), options, () => undefined, complete)).id;
   };
 });
@@ -43,6 +43,44 @@ test('a file that has changed is registered anew under its id', async ({ path, s
   await writeFile(path, gguf({ dataBytes: 4096 }));
   assert.is(await importFile(), 'acme/x');
   assert.equal(await idsOf(store), ['builtin', 'acme/x']);
+});
+
+test('a model whose file went to another path is registered anew under its id, which stays the default', async ({
+  dir,
+  path,
+  store,
+  importFile,
+}) => {
+  await importFile();
+  await store.setDefault('acme/x');
+  const moved = join(dir, 'sha256-2');
+  await rename(path, moved);
+  assert.is(await importFile(undefined, moved), 'acme/x', 'the same content');
+  assert.is((await store.find()).path, moved);
+
+  const newer = join(dir, 'sha256-3');
+  await rm(moved);
+  await writeFile(newer, gguf({ dataBytes: 4096 }));
+  assert.is(await importFile(undefined, newer), 'acme/x', 'a newer version');
+  assert.is((await store.find()).path, newer);
+
+  await writeFile(newer, 'cut off');
+  const whole = join(dir, 'sha256-4');
+  await writeFile(whole, gguf({ dataBytes: 8192 }));
+  assert.is(await importFile(undefined, whole), 'acme/x', 'the older file is damaged');
+  assert.equal(await idsOf(store), ['builtin', 'acme/x']);
+});
+
+test('a model at another path is a further one while the file of the first is there', async ({
+  dir,
+  store,
+  importFile,
+}) => {
+  await importFile();
+  const other = join(dir, 'sha256-2');
+  await writeFile(other, gguf({ dataBytes: 4096 }));
+  assert.is(await importFile(undefined, other), 'acme/x-2');
+  assert.equal(await idsOf(store), ['builtin', 'acme/x', 'acme/x-2']);
 });
 
 test('a model that the user has added stays, also if its file has changed', async ({ path, store, importFile }) => {

@@ -70,9 +70,9 @@ export async function prepare(model: ForeignModel, options: InPlaceOptions): Pro
   const registry = await options.registry.read();
   const known = stated.filter((digest) => digest !== null);
   const digest = known.length === files.length ? digestOfWeights(known) : undefined;
+  const older = await olderIn(registry, model, files);
   const present = await presentIn(registry, files[0] ?? '', digest, summary);
-  const others = registry.models.filter((each) => !isOlder(each, model, files));
-  const id = newIdFor(model, { ...registry, models: others }, options);
+  const id = newIdFor(model, registry, older, options);
   if (present === undefined) options.planned.add(id.toLowerCase());
   return { model, files, summary, sizes, id, presentAs: present ?? null };
 }
@@ -105,10 +105,11 @@ export async function register(
   const weights = files.map((file) => ({ digest: at(file).digest, size_bytes: at(file).size_bytes }));
   const digest = digestOfWeights(weights.map((each) => each.digest));
   return await options.registry.update(async (registry): Promise<Registered> => {
+    const older = await olderIn(registry, model, files);
     const present = await presentIn(registry, files[0] ?? '', digest, summary);
     if (present !== undefined) return { id: present, isNew: false, adapters: [] };
-    registry.models = registry.models.filter((each) => !isOlder(each, model, files));
-    const id = newIdFor(model, registry, { ...options, planned: new Set() });
+    const id = newIdFor(model, registry, older, { ...options, planned: new Set() });
+    registry.models = registry.models.filter((each) => !older.includes(each));
     const adapters = model.adapters.map((path, index) => ({
       id: index === 0 ? 'adapter' : `adapter-${index + 1}`,
       base: digest,
@@ -141,7 +142,7 @@ function besides({ projector, adapters }: ForeignModel): string[] {
   return [...(projector === null ? [] : [projector]), ...adapters];
 }
 
-/** Id of the registered model with this file, unchanged, or with this content. */
+/** Id of the registered model with this file, unchanged, or with this content in a file of its own. */
 async function presentIn(
   registry: Registry,
   path: string,
@@ -149,19 +150,41 @@ async function presentIn(
   { size_bytes, modified_at_ms }: GgufSummary,
 ): Promise<string | undefined> {
   const real = await realpath(path).catch(() => path);
-  const isSame = (entry: RegistryEntry): boolean =>
-    entry.digest === digest ||
-    ((entry.path === path || entry.path === real) &&
+  for (const entry of registry.models) {
+    const isUnchanged =
+      (entry.path === path || entry.path === real) &&
       entry.size_bytes === size_bytes &&
-      entry.modified_at_ms === modified_at_ms);
-  return registry.models.find(isSame)?.id;
+      entry.modified_at_ms === modified_at_ms;
+    if (isUnchanged || (entry.digest === digest && (await isThere(entry)))) return entry.id;
+  }
+  return undefined;
 }
 
-/** True for the model as it was registered before its file changed. One that the user has added is not replaced. */
-function isOlder({ path, source }: RegistryEntry, model: ForeignModel, [first]: readonly string[]): boolean {
-  return path === first && source === model.source;
+/**
+ * Entries of the model from before its file changed, or got another path: Ollama's paths have the digest, those of the
+ * hub's cache the revision. Models that the user has added or pulled are not among them.
+ */
+async function olderIn(registry: Registry, model: ForeignModel, [first]: readonly string[]): Promise<RegistryEntry[]> {
+  const older: RegistryEntry[] = [];
+  for (const entry of registry.models) {
+    if (entry.path === null || entry.source !== model.source) continue;
+    if (entry.path === first || !(await isThere(entry))) older.push(entry);
+  }
+  return older;
 }
 
-function newIdFor({ id }: ForeignModel, registry: Registry, { reserved, planned }: InPlaceOptions): string {
-  return freeId(id, new Set([...namesIn(registry, reserved), ...planned]));
+/** False if the file outside the store is gone, or has another size than the model's. */
+async function isThere({ path, size_bytes, parts: [first] = [] }: RegistryEntry): Promise<boolean> {
+  if (path === null) return true;
+  return (await stat(path).catch(() => null))?.size === (first?.size_bytes ?? size_bytes);
+}
+
+/** Its older version gives it the id, which may be that of the default model. */
+function newIdFor(
+  { id }: ForeignModel,
+  registry: Registry,
+  [older]: readonly RegistryEntry[],
+  { reserved, planned }: InPlaceOptions,
+): string {
+  return older?.id ?? freeId(id, new Set([...namesIn(registry, reserved), ...planned]));
 }
