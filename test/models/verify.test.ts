@@ -14,6 +14,7 @@ import { StorePaths } from '../../src/models/store/store-paths.ts';
 import { ModelStore } from '../../src/models/store/store.ts';
 import type { VerifyEvent, VerifyResult } from '../../src/protocol/model/verify.ts';
 import { rejection } from '../support/errors.ts';
+import { projectorPath } from '../support/media-files.ts';
 import { splitGguf } from '../support/split-gguf.ts';
 
 const TINY = fileURLToPath(new URL('../../build/models/tiny-llama.gguf', import.meta.url));
@@ -159,6 +160,35 @@ test('a damaged pulled model names the pull command, which repairs it', async ({
   await store.adopt(await fetched());
   assert.is((await verify('acme/tiny')).models['acme/tiny:Q4_0']?.state, 'ok');
   assert.is((await store.find('acme/tiny')).state, 'installed');
+});
+
+test('a model with a damaged or missing projector in the store is refused until the projector is added again', async ({
+  store,
+  verify,
+}) => {
+  for (const copy of [false, true]) {
+    const id = copy ? 'copied' : 'here';
+    const source = { copy, projector: projectorPath(copy ? 'clip' : 'siglip') };
+    const { projector } = await store.add(TINY, { name: id, ...source });
+    const path = projector?.path ?? '';
+    const hint = `add it again with its projector: svc model add ${copy ? '--copy MODEL_FILE' : TINY} --projector FILE`;
+    await rot(path);
+    const told = (await verify(id)).models[id];
+    assert.equal(
+      told?.problems.map(({ kind, file }) => [kind, file]),
+      [['digest', path]],
+    );
+    assert.is(told?.hint, hint);
+    const refused = await rejection(() => store.find(id), 'MODEL_INVALID', /has changed since it was added/);
+    assert.is(refused.hint, hint);
+
+    await store.add(TINY, source);
+    assert.is((await store.find(id)).state, 'installed');
+    await rm(path);
+    assert.is((await rejection(() => store.find(id), 'MODEL_NOT_FOUND', /there is no file .*sha256-/)).hint, hint);
+    await store.add(TINY, source);
+    assert.is((await verify(id)).models[id]?.state, 'ok');
+  }
 });
 
 test('missing, truncated and replaced files are distinguished, each with its name', async ({ dir, store, verify }) => {

@@ -12,10 +12,16 @@ import { idOf } from './lookup.ts';
 import { adapterIdFor, checkAdapterId } from './model-id.ts';
 import { cannotWrite, type Registry, type RegistryEntry, type RegistryFile } from './registry.ts';
 import type { StorePaths } from './store-paths.ts';
-import { weightsOf } from './verify.ts';
+import { faultOf, weightsOf } from './verify.ts';
 
 /** All adapters of a model are in memory with it. */
 const MOST_ADAPTERS = 64;
+
+const FAULTS = {
+  missing: 'is missing: its file is gone',
+  damaged: 'is damaged: its file has changed',
+  foreign: 'was added for other weights of this model',
+} as const;
 
 export interface AdaptersOptions {
   readonly registry: RegistryFile;
@@ -87,25 +93,14 @@ export class Adapters {
   }
 
   /** The adapters for the record of a model whose content is `digest` now; null: it is not known. */
-  async of(
-    { adapters }: RegistryEntry,
-    digest: string | null,
-    { damaged }: Registry,
-  ): Promise<ModelRecord['adapters']> {
+  async of({ adapters }: RegistryEntry, digest: string | null, registry: Registry): Promise<ModelRecord['adapters']> {
     if (adapters === undefined) return undefined;
     const look = async (adapter: NonNullable<RegistryEntry['adapters']>[number]): Promise<ModelAdapter> => {
       const { id, size_bytes } = adapter;
       const path = adapter.path ?? this.#options.paths.blob(adapter.digest);
-      const found = await stat(path).catch(() => null);
       const fault =
-        found === null
-          ? 'is missing: its file is gone'
-          : damaged.includes(adapter.digest) || found.size !== size_bytes
-            ? 'is damaged: its file has changed'
-            : adapter.base !== digest
-              ? 'was added for other weights of this model'
-              : undefined;
-      const error = fault === undefined ? {} : { error: `${fault}; remove it and add it again` };
+        (await faultOf(adapter, registry, this.#options.paths)) ?? (adapter.base === digest ? undefined : 'foreign');
+      const error = fault === undefined ? {} : { error: `${FAULTS[fault]}; remove it and add it again` };
       return { id, path, size_bytes, ...error };
     };
     return await Promise.all(adapters.map(look));

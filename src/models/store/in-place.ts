@@ -130,14 +130,6 @@ export async function register(
   });
 }
 
-/** Checks that a file of another program is still as it was. @throws SvcError MODEL_NOT_FOUND, MODEL_INVALID */
-export async function checkStillThere({ path, size_bytes }: StoredFile): Promise<void> {
-  if (path === undefined) return;
-  const found = await stat(path).catch(() => null);
-  if (found === null) throw new SvcError('MODEL_NOT_FOUND', `there is no file ${path}`);
-  if (found.size !== size_bytes) throw new SvcError('MODEL_INVALID', `${path} has changed since it was added`);
-}
-
 function besides({ projector, adapters }: ForeignModel): string[] {
   return [...(projector === null ? [] : [projector]), ...adapters];
 }

@@ -37,13 +37,12 @@ import { checkFree, defaultIdOf, idOf, newId, placeFor, removable, type NewModel
 import { checkModelId } from './model-id.ts';
 import { wholeName } from '../gguf/part-names.ts';
 import { filesOfModel } from '../gguf/parts.ts';
-import { checkStillThere } from './in-place.ts';
 import { projectorBeside } from './projector-beside.ts';
 import { entryOf, factsOf, readAgain, recordOf, unknownFile } from './record.ts';
 import { cannotWrite, RegistryFile, type Registry, type RegistryEntry, type StoredFile } from './registry.ts';
 import { StorePaths } from './store-paths.ts';
 import { keyOfFindings, TriedCapabilities, type TriedPlace } from './tried.ts';
-import { isDamaged, mendingOf, Verification, weightsOf, type OnVerified } from './verify.ts';
+import { faultOf, isDamaged, mendingOf, Verification, weightsOf, type OnVerified } from './verify.ts';
 
 export interface ModelStoreOptions {
   /** Created when the first model is added. */
@@ -328,6 +327,7 @@ export class ModelStore {
         const entry = registry.models.find((each) => each.id === id);
         if (entry === undefined) throw new SvcError('MODEL_NOT_FOUND', `${id} was removed meanwhile`);
         entry.projector = { digest, size_bytes };
+        registry.damaged = registry.damaged.filter((each) => each !== digest);
         return entry;
       });
     } catch (error) {
@@ -376,20 +376,26 @@ export class ModelStore {
   async #lookAt(entry: RegistryEntry, registry: Registry): Promise<Looked> {
     const files = weightsOf(entry, this.#paths).map(({ path }) => path);
     const [path = ''] = files;
+    const what = `the model ${entry.id}`;
+    const projector = await this.#projectorOf(entry);
     const record = recordOf(
       entry,
       path,
       defaultIdOf(registry) === entry.id,
       given({
-        projector: await this.#projectorOf(entry),
+        projector,
         adapters: await this.adapters.of(entry, entry.digest, registry),
       }),
     );
     try {
       const found = await Promise.all(files.map((file) => stat(file)));
       const size = found.reduce((sum, each) => sum + each.size, 0);
-      if (entry.projector !== undefined) await checkStillThere(entry.projector);
       if (isDamaged(entry, registry)) throw new SvcError('MODEL_INVALID', 'its content has changed (SHA-256 mismatch)');
+      const fault = entry.projector === undefined ? undefined : await faultOf(entry.projector, registry, this.#paths);
+      if (fault !== undefined) {
+        const file = projector?.path ?? '';
+        return failed(record, what, projectorError(fault, file), mendingOf(entry, [file], this.#paths));
+      }
       if (size === entry.size_bytes && found[0]?.mtimeMs === entry.modified_at_ms)
         return { record: await this.#withFindings(record) };
       const adapters = await this.adapters.of(entry, null, registry);
@@ -397,7 +403,7 @@ export class ModelStore {
         record: { ...record, ...factsOf(await this.#inspected.of(...files)), ...given({ adapters }), digest: null },
       };
     } catch (error) {
-      return failed(record, `the model ${entry.id}`, error, mendingOf(entry));
+      return failed(record, what, error, mendingOf(entry, files, this.#paths));
     }
   }
 
@@ -438,6 +444,13 @@ export class ModelStore {
     return found === undefined ? record : { ...record, ...triedFields(record.capabilities, found) };
   }
 }
+
+function projectorError(fault: 'missing' | 'damaged', path: string): SvcError {
+  return fault === 'missing'
+    ? new SvcError('MODEL_NOT_FOUND', `there is no file ${path}`)
+    : new SvcError('MODEL_INVALID', `${path} has changed since it was added`);
+}
+
 /** Adds what is wrong with a model's files to its record. */
 function failed(record: ModelRecord, what: string, error: unknown, hint: string): Looked {
   const { code, message } = modelFileError(error, record.path);

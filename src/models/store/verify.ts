@@ -125,7 +125,8 @@ export class Verification {
       }
     }
     this.#entries.push(entry);
-    this.#say(entry.id, sum(files), problems, problems.length === 0 ? null : mendingFor(entry, problems, paths));
+    const damaged = problems.map(({ file }) => file);
+    this.#say(entry.id, sum(files), problems, problems.length === 0 ? null : mendingOf(entry, damaged, paths));
   }
 
   #say(model: string, sizeBytes: number, problems: readonly Problem[], hint: string | null): void {
@@ -178,18 +179,35 @@ function filesOf(entry: RegistryEntry, paths: StorePaths): PlacedFile[] {
   return [...weightsOf(entry, paths), ...besides];
 }
 
-/** True if a file in the store was found not to match its digest. */
+/** What is wrong with a file besides the weights, as far as is known without reading it. */
+export async function faultOf(
+  { digest, size_bytes, path }: StoredFile,
+  { damaged }: Registry,
+  paths: StorePaths,
+): Promise<'missing' | 'damaged' | undefined> {
+  const found = await stat(path ?? paths.blob(digest)).catch(() => null);
+  if (found === null) return 'missing';
+  const isMarked = path === undefined && damaged.includes(digest);
+  return isMarked || found.size !== size_bytes ? 'damaged' : undefined;
+}
+
+/** True if a file in the store with weights was found not to match its digest. */
 export function isDamaged({ path, digest, parts }: RegistryEntry, { damaged }: Registry): boolean {
   if (path !== null || damaged.length === 0) return false;
   return (parts?.map((part) => part.digest) ?? [digest]).some((each) => damaged.includes(each));
 }
 
-function mendingFor(entry: RegistryEntry, problems: readonly Problem[], paths: StorePaths): string {
-  const adapter = entry.adapters?.find(({ digest, path = paths.blob(digest) }) =>
-    problems.some(({ file }) => file === path),
-  );
-  if (adapter === undefined) return mendingOf(entry);
-  return `remove the adapter, and add it again: svc model rm --yes --adapter ${adapter.id} ${entry.id}`;
+/** Returns a hint how to repair a model of which these files are missing or damaged. */
+export function mendingOf(entry: RegistryEntry, files: readonly string[], paths: StorePaths): string {
+  const { id, path, source, projector, adapters } = entry;
+  const isBad = ({ digest, path: place = paths.blob(digest) }: StoredFile): boolean => files.includes(place);
+  const adapter = adapters?.find(isBad);
+  if (adapter !== undefined)
+    return `remove the adapter, and add it again: svc model rm --yes --adapter ${adapter.id} ${id}`;
+  const isAdded = projector?.path === undefined && (path !== null || source === 'file');
+  if (projector === undefined || !isAdded || !isBad(projector) || weightsOf(entry, paths).some(isBad))
+    return mendingOfWeights(entry);
+  return `add it again with its projector: svc model add ${path ?? '--copy MODEL_FILE'} --projector FILE`;
 }
 
 /** The program that a model was imported from; undefined: it was not. */
@@ -199,8 +217,7 @@ function programOf(source: string, path: string | null): string | undefined {
   return Object.hasOwn(PROGRAMS, scheme) ? PROGRAMS[scheme] : undefined;
 }
 
-/** Returns a hint how to repair a model whose files are missing or damaged. */
-export function mendingOf({ id, source, path, digest, parts }: RegistryEntry): string {
+function mendingOfWeights({ id, source, path, digest, parts }: RegistryEntry): string {
   const program = programOf(source, path);
   if (program !== undefined) {
     const pull = source.startsWith('lmstudio:') ? '' : `; to let svc keep a copy: svc model pull ${source}`;
