@@ -227,6 +227,17 @@ test('intact content is ok, whatever the modification time of its file', async (
   );
 });
 
+test('results that cannot be saved are returned, with the reason', async ({ store, models, verify }) => {
+  const { path } = await store.add(TINY, { name: 'mine', copy: true });
+  await rot(path);
+  // A file in place of the lock's folder, too old to be a held lock: root, too, cannot make the lock.
+  await writeFile(join(models, 'registry.lock'), '');
+  await utimes(join(models, 'registry.lock'), new Date(0), new Date(0));
+  const { warning, ...result } = (await verify()).result;
+  assert.equal(result, { type: 'finished', verified: 2, damaged: ['mine'], leftovers: null });
+  assert.match(warning ?? '', `cannot write to ${models}`);
+});
+
 test('registry data that contradicts the files is read again', async ({ store, models, verify }) => {
   await store.add(TINY, { name: 'mine', copy: true });
   const path = join(models, 'registry.json');

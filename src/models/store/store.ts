@@ -186,7 +186,7 @@ export class ModelStore {
   /**
    * Verifies the digests of the models (verify.ts).
    * @param name absent: all models; then leftovers in the store are deleted, too
-   * @throws SvcError MODEL_NOT_FOUND, CANNOT_WRITE; INVALID_REQUEST for a file that was not added; `signal.reason`
+   * @throws SvcError MODEL_NOT_FOUND; INVALID_REQUEST for a file that was not added; `signal.reason`
    */
   async verify(name: string | undefined, emit: OnVerified, signal?: AbortSignal): Promise<VerifyResult> {
     const registry = await this.#registry.read();

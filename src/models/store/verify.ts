@@ -11,7 +11,7 @@
  *   which a newer svc may read better.
  */
 import { stat } from 'node:fs/promises';
-import type { SvcError } from '../../protocol/errors.ts';
+import { SvcError } from '../../protocol/errors.ts';
 import type { Problem, VerifyEvent, VerifyResult } from '../../protocol/model/verify.ts';
 import type { ModelRecord } from '../../protocol/records.ts';
 import { placesOf } from './adopted.ts';
@@ -97,19 +97,25 @@ export class Verification {
     this.#say(id, size_bytes, problems, failure?.hint ?? null);
   }
 
-  /** Writes the results to the registry. @throws SvcError CANNOT_WRITE, BUSY */
+  /** Writes the results to the registry. If it cannot be written to, the result has a warning. */
   async end(isAll: boolean): Promise<VerifyResult> {
     const { registry: file, paths } = this.#options;
     const result = { type: 'finished', verified: this.#verified, damaged: this.#damaged } as const;
     // Without a store nothing was ever added; do not create one.
     if ((await stat(paths.dir).catch(() => null)) === null) return { ...result, leftovers: null };
-    const leftovers = await file.update(async (registry) => {
-      for (const entry of this.#entries) await this.#note(entry, registry);
-      const held = new Set(registry.models.flatMap((entry) => filesOf(entry, paths)).map(({ digest }) => digest));
-      registry.damaged = registry.damaged.filter((digest) => held.has(digest));
-      return isAll ? await collectLeftovers(paths, registry, Date.now()) : null;
-    });
-    return { ...result, leftovers };
+    try {
+      const leftovers = await file.update(async (registry) => {
+        for (const entry of this.#entries) await this.#note(entry, registry);
+        const held = new Set(registry.models.flatMap((entry) => filesOf(entry, paths)).map(({ digest }) => digest));
+        registry.damaged = registry.damaged.filter((digest) => held.has(digest));
+        return isAll ? await collectLeftovers(paths, registry, Date.now()) : null;
+      });
+      return { ...result, leftovers };
+    } catch (error) {
+      // The models may be on a read-only disk, and reading them has taken hours.
+      if (error instanceof SvcError) return { ...result, leftovers: null, warning: error.message };
+      throw error;
+    }
   }
 
   async #judge(entry: RegistryEntry): Promise<void> {

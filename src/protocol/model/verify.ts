@@ -25,8 +25,10 @@ export interface VerifyResult {
   readonly verified: number;
   /** Ids of damaged models. */
   readonly damaged: readonly string[];
-  /** null: not all models were verified, or there is no store, so nothing was deleted. */
+  /** null: not all models were verified, there is no store, or it cannot be written to, so nothing was deleted. */
   readonly leftovers: Leftovers | null;
+  /** Why the results were not saved: damaged models are not marked. */
+  readonly warning?: string;
 }
 
 /** Files in the store that belong to no model. */

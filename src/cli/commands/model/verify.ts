@@ -52,7 +52,7 @@ function shower(): (event: VerifyEvent) => void {
   };
 }
 
-function tell({ verified, damaged, leftovers }: VerifyResult): void {
+function tell({ verified, damaged, leftovers, warning }: VerifyResult): void {
   if (leftovers !== null && leftovers.removed.length > 0) {
     say(`removed ${files(leftovers.removed.length)} that belonged to no model (${bytes(leftovers.freed_bytes)})`);
   }
@@ -61,6 +61,7 @@ function tell({ verified, damaged, leftovers }: VerifyResult): void {
       `${path} (${bytes(size_bytes)}) belongs to no model; the first \`svc model verify\` after ${removed_after} removes it`,
     );
   }
+  if (warning !== undefined) say(`the results were not saved: ${warning}`);
   if (damaged.length > 0) say(`${count(damaged.length)} of ${count(verified)} models are damaged`);
 }
 
