@@ -12,6 +12,8 @@ import { svcSuite } from '../support/svc-suite.ts';
 
 const test = svcSuite('model create');
 
+const ADAPTER = join(import.meta.dirname, '..', '..', 'build', 'models', 'adapters', 'llama-attention.gguf');
+
 test('a Modelfile becomes a name of the config, which keeps its comments', async ({ home, run }) => {
   const config = join(home.dir, 'config', 'config.json');
   mkdirSync(join(home.dir, 'config'), { recursive: true });
@@ -54,6 +56,19 @@ test('a Modelfile becomes a name of the config, which keeps its comments', async
     models.map(({ id }) => id),
     ['builtin', 'weights'],
   );
+});
+
+test('~ in the paths of a Modelfile is the home directory', async ({ home }) => {
+  await copyFile(modelPath('tiny-llama'), join(home.dir, 'weights.gguf'));
+  await copyFile(ADAPTER, join(home.dir, 'legal.gguf'));
+  const made = await svc(['model', 'create', 'mario', '-f', '-', '--json'], {
+    home,
+    env: { HOME: home.dir, USERPROFILE: home.dir },
+    input: 'FROM ~/weights.gguf\nADAPTER ~/legal.gguf\n',
+  });
+  assertExit(made, 0);
+  const lora = [{ id: 'legal', scale: 1 }];
+  assert.equal(JSON.parse(made.stdout), { name: 'mario', settings: { from: 'weights', lora }, skipped: [] });
 });
 
 test('errors name the line, the model or the name', async ({ home, run }) => {

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { homedir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
 import { parseModelfile } from '../../../models/modelfile/modelfile.ts';
 import { checkModelId } from '../../../models/store/model-id.ts';
 import { SvcError } from '../../../protocol/errors.ts';
@@ -45,7 +46,7 @@ export const run: Run<typeof spec> = async ({ file, json }, { name }) => {
   const folder = isInput ? process.cwd() : dirname(resolve(file));
   const from = await installed(settings.from, folder);
   const ids = new Set<string>();
-  for (const adapter of adapters) ids.add((await addAdapter(from, resolve(folder, adapter))).id);
+  for (const adapter of adapters) ids.add((await addAdapter(from, pathIn(folder, adapter))).id);
   const lora = [...ids].map((id) => ({ id, scale: 1 }));
   const made: ModelSettings = { ...settings, from, ...(lora.length === 0 ? {} : { lora }) };
   await setName(name, made);
@@ -65,9 +66,14 @@ async function checkUnused(name: string): Promise<void> {
   if (!isOurs) await openStore().checkName(name);
 }
 
+/** Path of a file that a Modelfile in `folder` names; as in Ollama, `~` is the home directory. */
+function pathIn(folder: string, named: string): string {
+  return /^~[/\\]/.test(named) ? join(homedir(), named.slice(2)) : resolve(folder, named);
+}
+
 /** Returns the id of the model; a file is registered first. */
 async function installed(from: string, folder: string): Promise<string> {
-  const path = resolve(folder, from);
+  const path = pathIn(folder, from);
   const isFile = /\.gguf$/i.test(from) || (/^(\.{1,2}|~)?[/\\]/.test(from) && existsSync(path));
   if (isFile) return (await openStore().add(path)).id;
   try {
