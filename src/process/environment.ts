@@ -28,6 +28,8 @@ export const VARIABLES = {
   OTEL_EXPORTER_OTLP_HEADERS: 'headers for the collector: name=value, separated by commas, percent-encoded',
   OTEL_SERVICE_NAME: 'name of the service in traces, instead of svc',
   OTEL_SDK_DISABLED: '`true`: no traces',
+  NO_PROXY: 'hosts that are reached without the proxy of HTTPS_PROXY; `svc launch` adds the host of svc for the agent',
+  no_proxy: 'as NO_PROXY',
   NOTIFY_SOCKET: 'socket on which systemd receives notifications of the daemon',
   WATCHDOG_USEC: 'microseconds without a notification after which systemd restarts the daemon',
   WATCHDOG_PID: 'the process that WATCHDOG_USEC is for',

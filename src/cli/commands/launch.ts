@@ -12,8 +12,9 @@ import { routingFlags, type Run, type Spec } from '../spec.ts';
 import { count } from '../terminal/format.ts';
 import { print, say } from '../terminal/output.ts';
 import { keyForAgent, needsKey, type AgentKey } from './launch/agent-key.ts';
-import { AGENT_NAMES, AGENTS, type Agent, type Connection } from './launch/agents.ts';
+import { AGENT_NAMES, AGENTS, type Agent, type Connection, type Settings } from './launch/agents.ts';
 import { chooseModel } from './launch/choose-model.ts';
+import { pastProxies } from './launch/past-proxies.ts';
 import { findProgram, runProgram } from '../machine/program.ts';
 import { KEY_OF_SHELL, shellCommand } from './launch/shell-command.ts';
 
@@ -67,19 +68,24 @@ export const run: Run<typeof spec> = async (
   const isKeyNeeded = needsKey(paths.keyFile);
   if (isPrinted) {
     if (isKeyNeeded) say('SVC_API_KEY must hold an API key: svc key add NAME prints a new one');
-    print(shellCommand(program, agent.settings(connectionWith(isKeyNeeded ? KEY_OF_SHELL : NO_KEY)), rest));
+    print(shellCommand(program, settingsOf(agent, connectionWith(isKeyNeeded ? KEY_OF_SHELL : NO_KEY)), rest));
     return 0;
   }
   const context = chosen.contextLength === null ? '' : `, context of ${count(chosen.contextLength)} tokens`;
   say(`starting ${agent.title} (${chosen.model}${context})`);
   const { key, remove } = isKeyNeeded ? await keyForAgent(paths.keyFile, name) : WITHOUT_KEY;
   try {
-    const { args, variables } = agent.settings(connectionWith(key));
+    const { args, variables } = settingsOf(agent, connectionWith(key));
     return await runProgram(program, [...args, ...rest], variables);
   } finally {
     await remove();
   }
 };
+
+function settingsOf(agent: Agent, connection: Connection): Settings {
+  const { args, variables } = agent.settings(connection);
+  return { args, variables: { ...variables, ...pastProxies(connection.url) } };
+}
 
 /** Throws NOT_FOUND. */
 function installed({ title, program, install }: Agent): string {

@@ -90,6 +90,23 @@ test('the agent gets the real context of the loaded model, and nothing that poin
   }
 });
 
+test('a proxy for http gets nothing of what an agent sends to svc', async () => {
+  const proxies = { HTTP_PROXY: 'http://proxy.invalid:3128', NO_PROXY: 'corp.example', no_proxy: undefined };
+  env = { ...env, ...proxies };
+  try {
+    for (const name of AGENT_NAMES) {
+      const { env: got } = await launched(name, '-m', 'caller', '--', 'show');
+      for (const variable of ['NO_PROXY', 'no_proxy']) {
+        assert.equal(got[variable].split(',').slice(0, 2), ['corp.example', '127.0.0.1'], `${name}: ${variable}`);
+      }
+    }
+    const { stdout } = await launch('claude', '--print');
+    for (const variable of ['NO_PROXY', 'no_proxy']) assert.match(stdout, `${variable}='corp.example,127.0.0.1,`);
+  } finally {
+    env = { PATH: env['PATH'], SVC_API_KEY: undefined };
+  }
+});
+
 test('with API keys the agent gets one of its own in a variable, which ends with it', async () => {
   await addKey(keyFile, 'other', 'inference');
   try {

@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { AGENT_NAMES, AGENTS, type Agent, type Connection } from '../../../src/cli/commands/launch/agents.ts';
 import { recommended } from '../../../src/cli/commands/launch/choose-model.ts';
 import { batchArguments } from '../../../src/process/batch-file.ts';
+import { pastProxies } from '../../../src/cli/commands/launch/past-proxies.ts';
 import { KEY_OF_SHELL, shellCommand } from '../../../src/cli/commands/launch/shell-command.ts';
 import { findInCatalogue } from '../../../src/models/pull/catalogue.ts';
 import { read } from '../../architecture/source-files.ts';
@@ -83,6 +84,22 @@ test('the catalogue has a model for every agent, on small and large machines', (
     );
     assert.ok(sizes[0]! < sizes[3]!);
   }
+});
+
+test('no proxy is between an agent and svc, and the entries of the user stay', () => {
+  const of = (set: Readonly<Record<string, string>>, url = 'http://10.0.0.5:7117'): readonly string[] => {
+    for (const name of ['NO_PROXY', 'no_proxy']) Reflect.deleteProperty(process.env, name);
+    Object.assign(process.env, set);
+    const { NO_PROXY, no_proxy } = pastProxies(url);
+    return [NO_PROXY, no_proxy];
+  };
+  const own = '10.0.0.5,localhost,127.0.0.1,::1,[::1]';
+  assert.equal(of({}), [own, own]);
+  assert.equal(of({ NO_PROXY: 'a.example, .b' }), [`a.example, .b,${own}`, `a.example, .b,${own}`]);
+  assert.equal(of({ NO_PROXY: 'upper', no_proxy: 'lower' }), [`upper,${own}`, `lower,${own}`]);
+  assert.equal(of({ no_proxy: '*' }), ['*', '*']);
+  assert.is(of({}, 'http://[fd00::5]:7117')[0], '[fd00::5],fd00::5,localhost,127.0.0.1,::1,[::1]');
+  assert.is(of({}, 'http://127.0.0.1:7117')[0], '127.0.0.1,localhost,::1,[::1]');
 });
 
 test('--print quotes for a shell, and takes the key from a variable', () => {
