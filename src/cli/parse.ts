@@ -175,9 +175,9 @@ function valueOf(name: CommandName, flag: string, facts: Flag, given: readonly s
     facts.kind === 'choice'
       ? oneOf(facts.choices)
       : facts.kind === 'count'
-        ? countFrom(facts)
+        ? within(facts, 'a whole number', WHOLE)
         : facts.kind === 'number'
-          ? numberFrom(facts)
+          ? within(facts, 'a number', DECIMAL)
           : VALUES[facts.kind];
   const result = read(value);
   if (result === undefined) throw usage(`--${flag} must be ${expected}, not ${quote(value)}`, seeHelp(name));
@@ -199,32 +199,20 @@ function oneOf(choices: readonly string[]): ValueKind {
 
 interface Bounds {
   readonly least?: number;
-  readonly most?: number;
+  readonly most: number;
 }
 
-function countFrom(facts: Bounds): ValueKind {
-  const bounds = { least: 0, ...facts };
+const WHOLE = /^\d+$/;
+const DECIMAL = /^[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
+
+function within({ least = 0, most }: Bounds, what: string, form: RegExp): ValueKind {
   return {
-    expected: `a whole number${range(bounds)}`,
-    read: (value) => (/^\d{1,15}$/.test(value) ? within(Number(value), bounds) : undefined),
+    expected: `${what} from ${String(least)} to ${String(most)}`,
+    read(typed) {
+      const value = form.test(typed) ? Number(typed) : NaN;
+      return value >= least && value <= most ? value : undefined;
+    },
   };
-}
-
-function numberFrom(bounds: Bounds): ValueKind {
-  return {
-    expected: `a number${range(bounds)}`,
-    read: (value) =>
-      /^[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(value) ? within(Number(value), bounds) : undefined,
-  };
-}
-
-function range({ least, most }: Bounds): string {
-  if (least === undefined) return most === undefined ? '' : `, ${String(most)} or less`;
-  return most === undefined ? `, ${String(least)} or more` : ` from ${String(least)} to ${String(most)}`;
-}
-
-function within(value: number, { least = -Infinity, most = Infinity }: Bounds): number | undefined {
-  return value >= least && value <= most ? value : undefined;
 }
 
 const VALUES: Readonly<Record<'string' | 'duration', ValueKind>> = {

@@ -25,21 +25,25 @@ interface Choice extends FlagFacts {
   readonly default?: string;
 }
 interface Valued extends FlagFacts {
-  /** `count`: whole number from 0. `duration`: `500ms`, `15s`, `2m`, `1h` or plain seconds, parsed to milliseconds. */
-  readonly kind: 'string' | 'count' | 'number' | 'duration';
+  /** `duration`: `500ms`, `15s`, `2m`, `1h` or plain seconds, parsed to milliseconds. */
+  readonly kind: 'string' | 'duration';
   /** Placeholder of the value in the help. */
   readonly value: string;
   /** As typed on the command line. */
   readonly default?: string;
-  /** Bounds of a count or a number; a count is at least 0. */
+}
+interface Numeric extends Omit<Valued, 'kind'> {
+  /** `count`: whole number. */
+  readonly kind: 'count' | 'number';
+  /** Absent: 0. */
   readonly least?: number;
-  readonly most?: number;
+  readonly most: number;
 }
 interface Repeatable extends FlagFacts {
   readonly kind: 'strings';
   readonly value: string;
 }
-export type Flag = Switch | Choice | Valued | Repeatable;
+export type Flag = Switch | Choice | Valued | Numeric | Repeatable;
 
 export interface Argument {
   /** An argument named `-` accepts only `-`. */

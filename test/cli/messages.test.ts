@@ -91,6 +91,7 @@ test('a count out of its range is refused by the command, with the range', async
     assert.match(stderr, `svc: --max-tokens must be a whole number from 1 to 1048576, not "${value}"`);
   }
   assert.match((await run('bench', '--runs', '0')).stderr, '--runs must be a whole number from 1 to 1000');
+  assert.is((await run('usage', '--days', '36500')).code, 0);
 });
 
 test('a file that is not there is named in words', async ({ run }) => {

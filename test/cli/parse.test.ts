@@ -4,7 +4,7 @@ import * as v from 'valibot';
 import { ALIASES } from '../../src/cli/aliases.ts';
 import { loadSpecs, type CommandName } from '../../src/cli/commands.ts';
 import * as parser from '../../src/cli/parse.ts';
-import { answerFlags, type Flag } from '../../src/cli/spec.ts';
+import { answerFlags, type Flag, type Spec } from '../../src/cli/spec.ts';
 import { GenerateRequestSchema } from '../../src/protocol/generate.ts';
 import { rejection } from '../support/errors.ts';
 
@@ -140,7 +140,7 @@ test('a number that every API refuses is refused by the command line, of each fl
   );
   assert.is(numeric.length, 6);
   for (const { name, flag } of numeric) {
-    const { least = flag.kind === 'count' ? 0 : -Infinity, most = Infinity } = flag;
+    const { least = 0, most } = flag;
     const accepts = (value: number): boolean => {
       const field = name.replaceAll('-', '_');
       const fields = field === 'max_tokens' ? { max_tokens: value } : { sampling: { [field]: value } };
@@ -155,6 +155,22 @@ test('a number that every API refuses is refused by the command line, of each fl
       await refused([command, `--${name}=${String(least - step)}`], /must be a (whole )?number from/, /./);
       parse([command, `--${name}`, String(most)]);
     }
+  }
+});
+
+test('every count has a maximum, beyond which the command line refuses it', async () => {
+  const counts = (Object.keys(COMMANDS) as CommandName[]).flatMap((name) =>
+    Object.entries<Flag>(COMMANDS[name].flags).flatMap(([flag, facts]) =>
+      facts.kind === 'count' ? [{ name, flag, facts }] : [],
+    ),
+  );
+  assert.ok(counts.some(({ name, flag }) => name === 'usage' && flag === 'days'));
+  for (const { name, flag, facts } of counts) {
+    const range = new RegExp(`--${flag} must be a whole number from ${facts.least ?? 0} to ${facts.most}, not`);
+    const spec: Spec = COMMANDS[name];
+    const words = (spec.arguments ?? []).flatMap(({ required }) => (required ? ['word'] : []));
+    for (const value of [String(facts.most + 1), '9'.repeat(400)])
+      await refused([...name.split(' '), ...words, `--${flag}=${value}`], range, /./);
   }
 });
 

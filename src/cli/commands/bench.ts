@@ -45,6 +45,7 @@ export const spec = {
     'prompt-tokens': {
       kind: 'count',
       least: 1,
+      most: LIMITS.contextLength,
       value: 'N',
       default: '512',
       summary: 'approximate prompt length in tokens',

@@ -11,7 +11,7 @@ export const spec = {
   summary: "Print the daemon's log",
   detail: ['Reads the log file, so it also works after a crash. Prints JSON lines, or readable text on a terminal.'],
   flags: {
-    tail: { kind: 'count', value: 'N', default: '200', summary: 'print the last N lines' },
+    tail: { kind: 'count', most: 10_000_000, value: 'N', default: '200', summary: 'print the last N lines' },
     follow: { kind: 'switch', short: 'f', summary: 'keep printing new lines' },
     level: {
       kind: 'choice',

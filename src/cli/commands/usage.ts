@@ -10,7 +10,7 @@ import { printResult } from '../terminal/result.ts';
 export const spec = {
   summary: 'Show requests and tokens by day, provider and model',
   flags: {
-    days: { kind: 'count', value: 'N', default: '30', summary: 'the last N days, in UTC' },
+    days: { kind: 'count', most: 36_500, value: 'N', default: '30', summary: 'the last N days, in UTC' },
     by: { kind: 'choice', choices: ['key'], summary: 'key: group by API key, too' },
     json: jsonFlag,
   },

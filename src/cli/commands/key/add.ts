@@ -9,6 +9,8 @@ import { print, printJson, say } from '../../terminal/output.ts';
 
 const DAY_MS = 86_400_000;
 
+const tokens = { kind: 'count', least: 1, most: Number.MAX_SAFE_INTEGER, value: 'N' } as const;
+
 export const spec = {
   summary: 'Create an API key',
   detail: [
@@ -29,8 +31,8 @@ export const spec = {
       summary:
         'only these: models, PROVIDER, PROVIDER/MODEL, policies; separated by commas, may be given more than once',
     },
-    'tokens-per-day': { kind: 'count', value: 'N', summary: 'quota of input and output tokens per day, in UTC' },
-    'tokens-per-month': { kind: 'count', value: 'N', summary: 'quota per calendar month, in UTC' },
+    'tokens-per-day': { ...tokens, summary: 'quota of input and output tokens per day, in UTC' },
+    'tokens-per-month': { ...tokens, summary: 'quota per calendar month, in UTC' },
     expires: { kind: 'string', value: 'WHEN', summary: 'refused from then on: a date such as 2027-01-31, or 90d' },
     json: jsonFlag,
   },
@@ -44,8 +46,8 @@ export const spec = {
 export const run: Run<typeof spec> = async ({ scope, json, models, expires, ...quota }, { name }) => {
   const limits = given({
     models: models.length === 0 ? undefined : modelsOf(models),
-    tokens_per_day: tokensOf('tokens-per-day', quota['tokens-per-day']),
-    tokens_per_month: tokensOf('tokens-per-month', quota['tokens-per-month']),
+    tokens_per_day: quota['tokens-per-day'],
+    tokens_per_month: quota['tokens-per-month'],
     expires_at: expires === undefined ? undefined : expiryOf(expires),
   });
   const { entry, key } = await addKey(resolvePaths().keyFile, name, scope, limits);
@@ -63,11 +65,6 @@ function modelsOf(lists: readonly string[]): string[] {
   if (names.includes('')) throw new SvcError('INVALID_REQUEST', '--models has an empty name');
   if (names.length <= LIMITS.keyModels && names.every(({ length }) => length <= LIMITS.modelNameLength)) return names;
   throw new SvcError('INVALID_REQUEST', `--models takes up to ${String(LIMITS.keyModels)} names of models`);
-}
-
-function tokensOf(flag: string, tokens: number | undefined): number | undefined {
-  if (tokens === 0) throw new SvcError('INVALID_REQUEST', `--${flag} must be at least 1`);
-  return tokens;
 }
 
 /** Throws INVALID_REQUEST unless `typed` is a time in the future. */

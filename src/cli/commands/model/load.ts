@@ -1,5 +1,6 @@
 import { ControlClient } from '../../../client/control-client.ts';
 import { resolvePaths } from '../../../home/paths.ts';
+import { LIMITS } from '../../../protocol/limits.ts';
 import { namingPull } from '../../asking/offer-pull.ts';
 import { jsonLinesFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { ByteProgress } from '../../terminal/byte-progress.ts';
@@ -13,7 +14,13 @@ export const spec = {
   detail: ['It stays loaded until it is unloaded or its memory is needed for another model.'],
   arguments: [modelArgument],
   flags: {
-    context: { kind: 'count', value: 'N', summary: 'minimum context length in tokens' },
+    context: {
+      kind: 'count',
+      least: 1,
+      most: LIMITS.contextLength,
+      value: 'N',
+      summary: 'minimum context length in tokens',
+    },
     'keep-alive': { kind: 'duration', value: 'TIME', summary: 'unload it after this much idle time' },
     pin: { kind: 'switch', summary: 'never unload it to make room for other models' },
     json: jsonLinesFlag,
