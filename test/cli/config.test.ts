@@ -131,6 +131,17 @@ test('an invalid value is refused, and nothing is written', async ({ run, write,
   assertExit(await run('set', 'http.port', 'x'), 2);
 });
 
+test("a folder with Ollama's models is refused as models.dir", async ({ run, write, read, home }) => {
+  const ollama = join(home.dir, 'ollama');
+  mkdirSync(join(ollama, 'manifests'), { recursive: true });
+  write('{}');
+  const refused = await run('set', 'models.dir', ollama);
+  assertExit(refused, 2);
+  assert.match(refused.stderr, 'has models of Ollama');
+  assert.match(refused.stderr, 'svc model import --from ollama');
+  assert.is(read(), '{}');
+});
+
 test('an invalid file is reported with its place, and only changes that repair it are written', async ({
   run,
   write,

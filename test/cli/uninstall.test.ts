@@ -1,5 +1,14 @@
 /** `svc uninstall` with real homes: it removes all that svc made, and nothing else. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync, copyFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  symlinkSync,
+  writeFileSync,
+  copyFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { readyStatus } from '../support/daemon.ts';
@@ -97,6 +106,32 @@ test('--keep-models keeps the store; a model that was added from inside of svc s
       .sort(),
     ['copied', 'mine'],
   );
+});
+
+test("content of the store that svc has no model of stays, and so does all of it beside Ollama's", async ({
+  home,
+  run,
+}) => {
+  const blobs = join(home.dir, 'models', 'blobs');
+  const foreign = `sha256-${'a'.repeat(64)}`;
+  assertExit(await run('model', 'add', modelPath('tiny-llama'), '--name', 'copied', '--copy'), 0);
+  for (const name of [foreign, '.unfinished-1-x', `${foreign}.unfinished-2`]) writeFileSync(join(blobs, name), 'x');
+  mkdirSync(join(home.dir, 'models', 'manifests'));
+  const beside = JSON.parse((await run('uninstall', '--dry-run', '--json')).stdout) as Report;
+  assert.not.ok(beside.items.some(({ what }) => what === 'model copied'));
+  assert.is(beside.left.filter(({ path }) => path.startsWith(join(blobs, 'sha256-'))).length, 2);
+
+  rmdirSync(join(home.dir, 'models', 'manifests'));
+  const removed = await run('uninstall', '--yes', '--json');
+  assertExit(removed, 0);
+  const { items, left } = JSON.parse(removed.stdout) as Report;
+  assert.ok(items.some(({ what }) => what === 'model copied'));
+  assert.equal(left, [{ path: join(blobs, foreign), why: 'belongs to no model of svc' }]);
+  assert.equal(readdirSync(home.dir, { recursive: true }).sort(), [
+    'models',
+    join('models', 'blobs'),
+    join('models', 'blobs', foreign),
+  ]);
 });
 
 test('hostile homes: links are not followed, files of others stay, wide homes are refused', async ({ home }) => {

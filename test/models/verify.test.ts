@@ -319,6 +319,29 @@ test('unfinished files are deleted after a day, unreferenced content after a wee
   for (const id of ['mine', 'parts']) assert.is((await store.find(id)).state, 'installed');
 });
 
+test("in a folder that is also Ollama's nothing is written, moved or deleted", async ({ store, models, verify }) => {
+  const { path } = await store.add(TINY, { name: 'mine', copy: true });
+  await mkdir(join(models, 'manifests'));
+  await writeFile(join(models, 'blobs', digestName('a')), 'of Ollama');
+  const registry = await readFile(join(models, 'registry.json'), 'utf8');
+  const refused = async (work: () => Promise<unknown>): Promise<void> => {
+    const { hint } = await rejection(work, 'CONFIG_INVALID', /has models of Ollama/);
+    assert.match(hint ?? '', /svc model import --from ollama/);
+  };
+  // Models that are there already still answer.
+  assert.is((await store.find('mine')).state, 'installed');
+  await refused(() => verify());
+  await refused(() => store.remove('mine'));
+  await refused(() => store.add(OTHER, { copy: true }));
+  assert.is(await readFile(join(models, 'registry.json'), 'utf8'), registry);
+  assert.equal((await readdir(join(models, 'blobs'))).sort(), [basename(path), digestName('a')].sort());
+
+  await rm(join(models, 'registry.json'));
+  await refused(() => store.list());
+  await refused(() => store.add(OTHER));
+  assert.equal((await readdir(models)).sort(), ['blobs', 'manifests']);
+});
+
 test('content that a model references again is kept', async ({ store, models }) => {
   const { path } = await store.add(TINY, { name: 'mine', copy: true });
   const registry = new RegistryFile(models);

@@ -8,7 +8,8 @@ import { bytesOf, removeIfEmpty, removeTree } from '../../files/tree.ts';
 import { whyOf } from '../../files/why.ts';
 import { belongingsOf, completionFiles, isOurs, type Belonging } from '../../home/belongings.ts';
 import type { Paths } from '../../home/paths.ts';
-import { besidesOf, RegistryFile, type RegistryEntry } from '../../models/store/registry.ts';
+import { isUnfinished } from '../../models/store/leftovers.ts';
+import { besidesOf, isOllamas, RegistryFile, type RegistryEntry } from '../../models/store/registry.ts';
 import { StorePaths } from '../../models/store/store-paths.ts';
 import { variable } from '../../process/environment.ts';
 import { SvcError } from '../../protocol/errors.ts';
@@ -48,7 +49,8 @@ export async function planRemoval(paths: Paths, keepModels: boolean): Promise<Re
   const registry = await new RegistryFile(modelsDir).read().catch(() => null);
   const models = registry?.models ?? [];
   const inPlace = models.flatMap(({ id, path }) => (path === null ? [] : [{ id, path }]));
-  const names = namesOfFiles(models, new StorePaths(modelsDir));
+  // A file may belong to a model of both.
+  const names = (await isOllamas(modelsDir)) ? new Map() : namesOfFiles(models, new StorePaths(modelsDir));
   const found: Listed[] = [];
   for (const directory of directories) {
     if (keepModels && directory === modelsDir) continue;
@@ -142,7 +144,9 @@ async function listed(
     } else if ((await lstat(path)).isSymbolicLink()) {
       left.push({ path, why: 'a link, which is not followed' });
     } else if (belonging.what === 'model store' && FOLDERS_OF_FILES.includes(name)) {
-      items.push(...(await storedFiles(path, models)));
+      const stored = await storedFiles(path, models);
+      items.push(...stored.items);
+      left.push(...stored.left);
     } else {
       items.push({ what: belonging.what, path, size_bytes: await bytesOf(path) });
     }
@@ -150,14 +154,17 @@ async function listed(
   return { items, left };
 }
 
-async function storedFiles(folder: string, models: ReadonlyMap<string, string>): Promise<Item[]> {
-  const names = await readdir(folder).catch(() => []);
-  return await Promise.all(
-    names.toSorted().map(async (name) => {
-      const path = join(folder, name);
-      return { what: models.get(path) ?? 'model store', path, size_bytes: await bytesOf(path) };
-    }),
-  );
+/** Content that no model of svc names is left: another program may have put it there. */
+async function storedFiles(folder: string, models: ReadonlyMap<string, string>): Promise<Listed> {
+  const items: Item[] = [];
+  const left: Left[] = [];
+  for (const name of (await readdir(folder).catch(() => [])).toSorted()) {
+    const path = join(folder, name);
+    const what = models.get(path) ?? (isUnfinished(name) ? 'model store' : undefined);
+    if (what === undefined) left.push({ path, why: 'belongs to no model of svc' });
+    else items.push({ what, path, size_bytes: await bytesOf(path) });
+  }
+  return { items, left };
 }
 
 /** Names of the files in the store, by path. */

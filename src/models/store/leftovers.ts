@@ -19,6 +19,11 @@ const CONTENT = /^sha256-[0-9a-f]{64}$/;
 /** Temporary names of StorePaths.unfinished, of `bring`, and of the registry (write-file-atomic). */
 const UNFINISHED = /^\.unfinished-|\.unfinished-\d+$|^registry\.json\.\d+$/;
 
+/** True for the name of a file that was not finished. */
+export function isUnfinished(name: string): boolean {
+  return UNFINISHED.test(name);
+}
+
 /** Modifies `registry`. REQUIRES: its lock. */
 export async function collectLeftovers(paths: StorePaths, registry: Registry, now: number): Promise<Leftovers> {
   const named = new Set(registry.models.flatMap((entry) => placesNamed(entry, paths)));
@@ -29,7 +34,7 @@ export async function collectLeftovers(paths: StorePaths, registry: Registry, no
     for (const path of await pathsIn(folder)) {
       const name = basename(path);
       const sizeBytes = await sizeOf(path);
-      if (UNFINISHED.test(name)) {
+      if (isUnfinished(name)) {
         const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: now }));
         if (now - mtimeMs > UNFINISHED_MS) removed.push({ path, size_bytes: sizeBytes });
       } else if (folder !== paths.dir && CONTENT.test(name) && !named.has(path)) {

@@ -3,7 +3,11 @@
  *
  * Reads need no lock: a write replaces the file atomically. A change (read, modify, write) holds a lock that other
  * processes respect. A registry that cannot be parsed is an error and is never overwritten.
+ *
+ * Ollama's folder of models has a folder `blobs` with files of the same names. In a folder that is also Ollama's, svc
+ * changes nothing, because it could not tell whose file it deletes.
  */
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
@@ -78,14 +82,19 @@ export class RegistryFile {
     this.#path = join(dir, 'registry.json');
   }
 
-  /** @throws SvcError CONFIG_INVALID when the file exists and cannot be read or parsed */
+  /**
+   * @throws SvcError CONFIG_INVALID when the file exists and cannot be read or parsed, or there is none in a folder that
+   * is Ollama's
+   */
   async read(): Promise<Registry> {
     let text: string;
     try {
       text = await readText(this.#path);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT')
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+        await refuseOllamas(this.#dir);
         return v.parse(RegistrySchema, { version: 1, default: null, models: [] });
+      }
       throw this.#unreadable(`cannot be read: ${whyOf(error)}`, error);
     }
     try {
@@ -97,9 +106,10 @@ export class RegistryFile {
 
   /**
    * Calls `change` with the newest state, which it modifies; nothing is written when it throws.
-   * @throws SvcError as `read`; CANNOT_WRITE; BUSY when another process holds the lock
+   * @throws SvcError as `read` and `refuseOllamas`; CANNOT_WRITE; BUSY when another process holds the lock
    */
   async update<Result>(change: (registry: Registry) => Result | Promise<Result>): Promise<Result> {
+    await refuseOllamas(this.#dir);
     try {
       const result = await withFileLock(join(this.#dir, 'registry.lock'), { what: 'the models' }, async () => {
         const registry = await this.read();
@@ -120,6 +130,22 @@ export class RegistryFile {
       cause,
     });
   }
+}
+
+/** Throws `code` if the folder is also Ollama's. */
+export async function refuseOllamas(
+  dir: string,
+  code: 'CONFIG_INVALID' | 'INVALID_REQUEST' = 'CONFIG_INVALID',
+): Promise<void> {
+  if (!(await isOllamas(dir))) return;
+  throw new SvcError(code, `${dir} has models of Ollama: svc does not keep its own models there`, {
+    hint: 'set models.dir to another directory; `svc model import --from ollama` registers those of Ollama in place',
+  });
+}
+
+/** True if Ollama keeps models in this folder. */
+export async function isOllamas(dir: string): Promise<boolean> {
+  return (await stat(join(dir, 'manifests')).catch(() => null))?.isDirectory() === true;
 }
 
 /** Converts a file-system error in `dir` to a SvcError. */

@@ -1,5 +1,6 @@
 import { resolvePaths } from '../../../home/paths.ts';
 import { setSetting } from '../../../config/settings.ts';
+import { refuseOllamas } from '../../../models/store/registry.ts';
 import { jsonFlag, settingArgument, type Run, type Spec } from '../../spec.ts';
 import { printResult } from '../../terminal/result.ts';
 import { tellWhatHolds } from './effect.ts';
@@ -19,6 +20,7 @@ export const spec = {
 
 export const run: Run<typeof spec> = async ({ json }, { setting: name, value: typed }) => {
   const paths = resolvePaths();
+  if (name === 'models.dir') await refuseOllamas(typed, 'INVALID_REQUEST');
   const value = await setSetting(paths, name, typed);
   const effect = await tellWhatHolds(name);
   const { configFile: file } = paths;
