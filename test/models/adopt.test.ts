@@ -61,7 +61,7 @@ acrossDisks('files are copied to the disk of the store before the registry is lo
       return await change(state);
     });
   const model = await fetched(cache);
-  await adopt(model, registry, paths);
+  await adopt(model, { file: registry, paths, reserved: [] });
   const stored: Stats[] = [];
   for (const { digest, path } of [...model.weights, model.projector!]) {
     assert.equal(await readFile(paths.blob(digest)), await readFile(path!));
@@ -77,9 +77,13 @@ acrossDisks(
   async ({ cache, paths }) => {
     const registry = new RegistryFile(paths.dir);
     const model = await fetched(cache);
-    await adopt(model, registry, paths);
+    await adopt(model, { file: registry, paths, reserved: [] });
     const [before, more] = [await readdir(paths.blobs), await fetched(cache)];
-    await rejection(() => adopt(more, registry, paths), 'INVALID_REQUEST', /a model with this name exists/);
+    await rejection(
+      () => adopt(more, { file: registry, paths, reserved: [] }),
+      'INVALID_REQUEST',
+      /a model with this name exists/,
+    );
     assert.equal(await readdir(paths.blobs), before);
     assert.equal((await readdir(cache)).sort(), ['projector.part', 'weights.part']);
   },

@@ -246,7 +246,12 @@ test('a pull that is cancelled while its file is verified ends at once', async (
 test('bytes that come again are hashed once, as they pass', async ({ dir }) => {
   const content = modelOf(MIB);
   const digest = `sha256:${sha256(content)}`;
-  const partial = await PartialFile.open(join(dir, 'downloads'), { digest, sizeBytes: content.length, model: 'm' });
+  const partial = await PartialFile.open(join(dir, 'downloads'), {
+    digest,
+    sizeBytes: content.length,
+    model: 'm',
+    aliases: [],
+  });
   await partial.write([content.subarray(0, 300 * KIB)], 0);
   const running = new RunningDigest(partial);
   await running.catchUp(NEVER);
