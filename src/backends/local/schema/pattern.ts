@@ -1,15 +1,13 @@
 /**
- * `pattern`: compiles a regular expression to GBNF for the inside of a string, in a notation. Not supported, because a
- * context-free grammar cannot express them: lookaround, backreferences, word boundaries, anchors in the middle.
+ * `pattern`: compiles a regular expression to GBNF for the inside of a string, in a notation. As in JSON Schema, it has
+ * the `u` flag: a character is a code point. Not supported, because a context-free grammar cannot express them:
+ * lookaround, backreferences, word boundaries, anchors in the middle.
  */
 import { invalid } from '../../../protocol/validate.ts';
-import { ANY, complement, intersect, type Range } from './characters.ts';
+import { ANY, complement, type Range } from './characters.ts';
 import type { Notation } from './notation.ts';
 
 const MAX_DEPTH = 24;
-
-/** All other characters up to U+FFFF: beyond, regular expressions without the `u` flag see two characters. */
-const others = (ranges: readonly Range[]): Range[] => intersect(complement(ranges), [[0, 0xffff]]);
 
 const DIGIT: readonly Range[] = [[0x30, 0x39]];
 const WORD: readonly Range[] = [
@@ -37,11 +35,11 @@ const LINE_END: readonly Range[] = [
 ];
 const CLASSES: Readonly<Record<string, readonly Range[]>> = {
   d: DIGIT,
-  D: others(DIGIT),
+  D: complement(DIGIT),
   w: WORD,
-  W: others(WORD),
+  W: complement(WORD),
   s: SPACE,
-  S: others(SPACE),
+  S: complement(SPACE),
 };
 const CONTROLS: Readonly<Record<string, number>> = { t: 0x09, n: 0x0a, v: 0x0b, f: 0x0c, r: 0x0d, '0': 0x00 };
 
@@ -120,7 +118,7 @@ class PatternParser {
       case '[':
         return this.#oneOf(this.#class());
       case '.':
-        return this.#oneOf(others(LINE_END));
+        return this.#oneOf(complement(LINE_END));
       case '\\':
         return this.#oneOf(this.#escape(false));
       case '*':
@@ -174,7 +172,7 @@ class PatternParser {
         throw new PatternError('has an invalid character range');
       ranges.push([first[0], to[0]]);
     }
-    return isInverse ? others(ranges) : ranges;
+    return isInverse ? complement(ranges) : ranges;
   }
 
   #member(): readonly Range[] {

@@ -4,7 +4,7 @@
  */
 import { LIMITS } from '../../../protocol/limits.ts';
 import { invalid } from '../../../protocol/validate.ts';
-import { FORMATS } from './formats.ts';
+import { formatText } from './formats.ts';
 import type { Json, JsonObject } from './keywords.ts';
 import { UNQUOTED, type Notation } from './notation.ts';
 import { patternToGbnf } from './pattern.ts';
@@ -16,8 +16,8 @@ import { lengthsOf } from './text-lengths.ts';
  */
 export function textOf(schema: JsonObject, min: number, max: number, notation: Notation, path: string): string | null {
   const { pattern, format } = schema;
-  const known = typeof format === 'string' && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
-  if (pattern === undefined && known === undefined) return null;
+  const known = formatText(format, max);
+  if (pattern === undefined && known === null) return null;
   const written = (how: Notation): string => (pattern === undefined ? (known ?? '') : ofPattern(pattern, path, how));
   const text = written(notation);
   if (min === 0 && max === Infinity) return text;
