@@ -3,7 +3,7 @@
  *
  * The grammar may be narrower than the schema, never wider: a keyword that cannot be enforced is an error that names
  * its place, or is left out if the client asks for that. The grammar is narrower in these points: fixed formatting
- * (`{"a": 1, "b": [true]}`, properties in schema order), no \u escapes, integers of at most 15 digits, at most 32 levels
+ * (`{"a": 1, "b": [true]}`, properties in schema order), no \u escapes, integers of at most 20 digits, at most 32 levels
  * in a value without a schema, and no additional properties unless `additionalProperties` is a schema. With fixed
  * formatting most tokens are forced, and forced tokens need not be computed. Strings, keys and commas are written in a
  * notation (notation.ts), which is JSON's unless said otherwise.
@@ -31,7 +31,7 @@ import {
 import { keyOtherThan } from './keys.ts';
 import { areDisjoint, canonical } from './merge.ts';
 import { JSON_NOTATION, type Notation } from './notation.ts';
-import { INTEGER, integerBetween, LARGEST, NUMBER, numberBetween, type Bounds } from './numbers.ts';
+import { boundsOf, DIGITS, INTEGER, integerBetween, NUMBER, numberBetween } from './numbers.ts';
 import { References } from './references.ts';
 import { Rules } from './rules.ts';
 import { textOf } from './strings.ts';
@@ -455,25 +455,10 @@ export class SchemaCompiler {
   #number(type: 'number' | 'integer', schema: JsonObject, path: string): string {
     if (schema['multipleOf'] !== undefined && !(type === 'integer' && schema['multipleOf'] === 1))
       this.#leaveOut(`${path}.multipleOf`);
-    const bound = (name: string): number | undefined => {
-      const value = schema[name];
-      if (value === undefined) return undefined;
-      if (typeof value !== 'number') throw invalid(`${path}.${name}`, 'must be number');
-      return value;
-    };
-    const [min, max] = [bound('minimum'), bound('maximum')];
-    const [above, below] = [bound('exclusiveMinimum'), bound('exclusiveMaximum')];
-    if ([min, max, above, below].every((value) => value === undefined))
-      return this.rules.nameOf(type === 'integer' ? INTEGER : NUMBER);
-    const bounds: Bounds = {
-      min: Math.max(min ?? -LARGEST, above ?? -LARGEST),
-      max: Math.min(max ?? LARGEST, below ?? LARGEST),
-      excludesMin: above !== undefined && above >= (min ?? -Infinity),
-      excludesMax: below !== undefined && below <= (max ?? Infinity),
-    };
+    const bounds = boundsOf(schema, path);
+    if (bounds === null) return this.rules.nameOf(type === 'integer' ? INTEGER : NUMBER);
     const expression = type === 'integer' ? integerBetween(bounds) : numberBetween(bounds);
-    if (expression === null)
-      throw invalid(path, `allows no number that can be written with ${String(LARGEST).length} digits`);
+    if (expression === null) throw invalid(path, `allows no number that can be written with ${String(DIGITS)} digits`);
     return this.rules.nameOf(expression);
   }
 
