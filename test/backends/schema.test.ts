@@ -141,62 +141,91 @@ async function refusal(schema: unknown): Promise<{ param: string | undefined; me
 
 const inObject = (property: object): object => ({ type: 'object', properties: { a: property } });
 
+const integer = { type: 'integer' };
+const listOf = (length: number): readonly number[] => Array.from({ length }, (_, index) => index);
+
+const UNENFORCEABLE: readonly (readonly [schema: unknown, param: string])[] = [
+  [inObject({ type: 'number', multipleOf: 0.5 }), 'schema.properties.a.multipleOf'],
+  [inObject({ type: 'array', uniqueItems: true }), 'schema.properties.a.uniqueItems'],
+  [inObject({ not: { type: 'string' } }), 'schema.properties.a.not'],
+  [{ type: 'object', patternProperties: { '^x': {} } }, 'schema.patternProperties'],
+  [{ ...inObject({}), additionalProperties: {}, propertyNames: { maxLength: 3 } }, 'schema.propertyNames'],
+  [{ type: 'object', required: ['a'], propertyNames: { maxLength: 3 } }, 'schema.propertyNames'],
+  [{ type: 'object', propertyNames: { type: 'integer' } }, 'schema.propertyNames'],
+  [{ type: 'object', propertyNames: { not: {} } }, 'schema.propertyNames.not'],
+  [{ type: 'object', minProperties: 2 }, 'schema.minProperties'],
+  [{ type: 'object', maxProperties: 2 }, 'schema.maxProperties'],
+  [{ if: {}, then: {} }, 'schema.if'],
+  [{ type: 'array', contains: {} }, 'schema.contains'],
+  [{ type: 'string', nullable: true }, 'schema.nullable'],
+  [{ type: 'string', pattern: '^a*$', minLength: 1 }, 'schema.minLength'],
+  [{ type: 'string', pattern: '^a+$', maxLength: 9 }, 'schema.maxLength'],
+  [{ type: 'string', format: 'email', maxLength: 20 }, 'schema.maxLength'],
+  [{ type: 'string', format: 'date', pattern: '^(?=2)' }, 'schema.pattern'],
+  [{ type: 'string', maxLength: 1e9 }, 'schema.maxLength'],
+  [{ type: 'integer', minimum: 1.2, maximum: 1.8 }, 'schema'],
+  [{ $ref: 'https://example.com/schema' }, 'schema.$ref'],
+  [{ $ref: '#' }, 'schema.$ref'],
+  [{ anyOf: [{}, { $ref: 'any' }] }, 'schema.anyOf[1].$ref'],
+  [{ $ref: '#/$defs/a', $defs: { a: { pattern: '^a' } }, pattern: 'a$' }, 'schema.$ref'],
+  [{ $ref: '#/$defs/a', $defs: { a: { type: 'string' } }, not: {} }, 'schema.not'],
+  [{ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b', not: {} }, b: {} } }, 'schema.not'],
+  [{ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a', minLength: 1 } } }, 'schema.$ref'],
+  [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, 'schema.oneOf'],
+  [{ oneOf: [inObject({ const: 1 }), inObject({ const: 2 })] }, 'schema.oneOf'], // `a` is optional
+  [{ allOf: [{ type: 'string' }, { type: 'integer' }] }, 'schema.allOf'],
+  [{ allOf: [{ ...inObject({}), additionalProperties: false }, { properties: { b: {} } }] }, 'schema.allOf'],
+  [{ type: 'array', items: integer, anyOf: [{ prefixItems: [{ type: 'string' }] }] }, 'schema.anyOf'],
+  [{ type: 'array', allOf: [{ items: integer }, { prefixItems: [{ type: 'string' }] }] }, 'schema.allOf'],
+  [{ type: 'array', allOf: [{ items: [integer] }, { prefixItems: [{ type: 'string' }] }] }, 'schema.allOf'],
+  [{ additionalItems: false, prefixItems: [], allOf: [{ prefixItems: [integer] }] }, 'schema.allOf'],
+  [{ type: 'string', const: 'a', pattern: '^a$' }, 'schema.pattern'],
+  [{ enum: [{ a: 1 }], required: ['b'] }, 'schema.required'],
+  [{ propertyNames: { enum: ['a'], not: {} } }, 'schema.propertyNames.not'],
+  [{ propertyNames: false }, 'schema.propertyNames'],
+  [{ $ref: '#name', $defs: { a: { $anchor: 'name' } } }, 'schema.$ref'],
+  [{ minimum: 1e30, type: 'integer' }, 'schema'],
+  [{ type: 'string', minLength: 60_000 }, 'schema.minLength'],
+  [{ type: 'array', items: {}, maxItems: 100_000 }, 'schema.maxItems'],
+  [{ pattern: 'a'.repeat(2000) }, 'schema.pattern'],
+  [{ pattern: null }, 'schema.pattern'],
+];
+
+/** No grammar has their values, whatever is left out. */
+const INVALID: readonly (readonly [schema: unknown, param: string])[] = [
+  [{ type: 'object', required: ['a'], propertyNames: { enum: ['b'] } }, 'schema.required'],
+  [{ type: 'colour' }, 'schema.type'],
+  [{ type: Array(8).fill('object') }, 'schema.type'],
+  [{ type: 'string', minLength: 5, maxLength: 4 }, 'schema.minLength'],
+  [{ type: 'string', maxLength: -1 }, 'schema.maxLength'],
+  [{ type: 'integer', minimum: '1' }, 'schema.minimum'],
+  [{ enum: [] }, 'schema'],
+  [{ enum: ['a'], type: 'integer' }, 'schema'],
+  [{ enum: ['a'], minLength: 2 }, 'schema'],
+  [{ $ref: '#/$defs/missing' }, 'schema.$ref'],
+  [{ anyOf: [] }, 'schema.anyOf'],
+  [{ type: 'object', required: ['x'], additionalProperties: false }, 'schema.required'],
+  [{ type: 'array', prefixItems: [{}], items: false, minItems: 2 }, 'schema.minItems'],
+  [{ type: 'array', prefixItems: [{}], items: [{}] }, 'schema.items'],
+  [false, 'schema'],
+  ['string', 'schema'],
+  [inObject('string' as never), 'schema.properties.a'],
+  [{ allOf: [{}, 7] }, 'schema.allOf'],
+  [{ enum: listOf(5000) }, 'schema.enum'],
+];
+
 test('a keyword that a grammar cannot enforce is reported with its place', async () => {
-  const integer = { type: 'integer' };
-  const cases: readonly [schema: unknown, param: string][] = [
-    [inObject({ type: 'number', multipleOf: 0.5 }), 'schema.properties.a.multipleOf'],
-    [inObject({ type: 'array', uniqueItems: true }), 'schema.properties.a.uniqueItems'],
-    [inObject({ not: { type: 'string' } }), 'schema.properties.a.not'],
-    [{ type: 'object', patternProperties: { '^x': {} } }, 'schema.patternProperties'],
-    [{ ...inObject({}), additionalProperties: {}, propertyNames: { maxLength: 3 } }, 'schema.propertyNames'],
-    [{ type: 'object', required: ['a'], propertyNames: { maxLength: 3 } }, 'schema.propertyNames'],
-    [{ type: 'object', required: ['a'], propertyNames: { enum: ['b'] } }, 'schema.required'],
-    [{ type: 'object', propertyNames: { type: 'integer' } }, 'schema.propertyNames'],
-    [{ type: 'object', propertyNames: { not: {} } }, 'schema.propertyNames.not'],
-    [{ type: 'object', minProperties: 2 }, 'schema.minProperties'],
-    [{ type: 'object', maxProperties: 2 }, 'schema.maxProperties'],
-    [{ if: {}, then: {} }, 'schema.if'],
-    [{ type: 'array', contains: {} }, 'schema.contains'],
-    [{ type: 'string', nullable: true }, 'schema.nullable'],
-    [{ type: 'string', pattern: '^a*$', minLength: 1 }, 'schema.minLength'],
-    [{ type: 'string', pattern: '^a+$', maxLength: 9 }, 'schema.maxLength'],
-    [{ type: 'string', format: 'email', maxLength: 20 }, 'schema.maxLength'],
-    [{ type: 'string', format: 'date', pattern: '^(?=2)' }, 'schema.pattern'],
-    [{ type: 'colour' }, 'schema.type'],
-    [{ type: Array(8).fill('object') }, 'schema.type'],
-    [{ type: 'string', minLength: 5, maxLength: 4 }, 'schema.minLength'],
-    [{ type: 'string', maxLength: -1 }, 'schema.maxLength'],
-    [{ type: 'string', maxLength: 1e9 }, 'schema.maxLength'],
-    [{ type: 'integer', minimum: 1.2, maximum: 1.8 }, 'schema'],
-    [{ type: 'integer', minimum: '1' }, 'schema.minimum'],
-    [{ enum: [] }, 'schema'],
-    [{ enum: ['a'], type: 'integer' }, 'schema'],
-    [{ enum: ['a'], minLength: 2 }, 'schema.minLength'],
-    [{ $ref: 'https://example.com/schema' }, 'schema.$ref'],
-    [{ $ref: '#/$defs/missing' }, 'schema.$ref'],
-    [{ $ref: '#' }, 'schema.$ref'],
-    [{ anyOf: [{}, { $ref: 'any' }] }, 'schema.anyOf[1].$ref'],
-    [{ $ref: '#/$defs/a', $defs: { a: { pattern: '^a' } }, pattern: 'a$' }, 'schema.$ref'],
-    [{ $ref: '#/$defs/a', $defs: { a: { type: 'string' } }, not: {} }, 'schema.not'],
-    [{ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b', not: {} }, b: {} } }, 'schema.not'],
-    [{ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a', minLength: 1 } } }, 'schema.$ref'],
-    [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, 'schema.oneOf'],
-    [{ oneOf: [inObject({ const: 1 }), inObject({ const: 2 })] }, 'schema.oneOf'], // `a` is optional
-    [{ allOf: [{ type: 'string' }, { type: 'integer' }] }, 'schema.allOf'],
-    [{ allOf: [{ ...inObject({}), additionalProperties: false }, { properties: { b: {} } }] }, 'schema.allOf'],
-    [{ anyOf: [] }, 'schema.anyOf'],
-    [{ type: 'object', required: ['x'], additionalProperties: false }, 'schema.required'],
-    [{ type: 'array', prefixItems: [{}], items: false, minItems: 2 }, 'schema.minItems'],
-    [{ type: 'array', prefixItems: [{}], items: [{}] }, 'schema.items'],
-    [{ type: 'array', items: integer, anyOf: [{ prefixItems: [{ type: 'string' }] }] }, 'schema.anyOf'],
-    [{ type: 'array', allOf: [{ items: integer }, { prefixItems: [{ type: 'string' }] }] }, 'schema.allOf'],
-    [{ type: 'array', allOf: [{ items: [integer] }, { prefixItems: [{ type: 'string' }] }] }, 'schema.allOf'],
-    [{ additionalItems: false, prefixItems: [], allOf: [{ prefixItems: [integer] }] }, 'schema.allOf'],
-    [false, 'schema'],
-    ['string', 'schema'],
-    [inObject('string' as never), 'schema.properties.a'],
-  ];
-  for (const [schema, param] of cases) assert.is((await refusal(schema)).param, param, JSON.stringify(schema));
+  for (const [schema, param] of [...UNENFORCEABLE, ...INVALID])
+    assert.is((await refusal(schema)).param, param, JSON.stringify(schema));
+});
+
+test('a lenient compiler refuses only what is not a schema', async () => {
+  for (const [schema] of UNENFORCEABLE) assert.match(schemaGrammar(schema, 'schema', true), 'root');
+  for (const pattern of IRREGULAR) assert.match(schemaGrammar({ pattern }, 'schema', true), 'root');
+  for (const [schema, param] of INVALID) {
+    const { param: place } = await rejection(() => schemaGrammar(schema, 'schema', true), 'INVALID_REQUEST');
+    assert.is(place, param, JSON.stringify(schema));
+  }
 });
 
 test('a lenient compiler leaves out what it cannot enforce', () => {
@@ -215,9 +244,53 @@ test('a lenient compiler leaves out what it cannot enforce', () => {
     [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, { anyOf: [{ type: 'integer' }, { type: 'number' }] }],
     [{ type: 'object', minProperties: 2 }, { type: 'object' }],
     [{ ...inObject(text), maxProperties: 0 }, inObject(text)],
+    [
+      { ...text, maxLength: 60_000 },
+      { type: 'string', minLength: 2 },
+    ],
+    [
+      { type: 'string', enum: ['a'], pattern: '^b' },
+      { type: 'string', enum: ['a'] },
+    ],
+    [
+      { ...text, $ref: 'https://example.com/schema' },
+      { ...text, $ref: '#/properties/a/$defs/any', $defs: { any: true } },
+    ],
+    [
+      {
+        allOf: [
+          { pattern: '^a', maxLength: 3 },
+          { pattern: 'a$', minLength: 2 },
+        ],
+      },
+      { pattern: '^a', maxLength: 3, minLength: 2 },
+    ],
+    [
+      {
+        allOf: ['a', 'b'].map((name) => ({ type: 'object', properties: { [name]: {} }, additionalProperties: false })),
+      },
+      { type: 'object', properties: { a: {}, b: {} } },
+    ],
+    [
+      { type: 'string', format: 'date', pattern: '^(?=2)' },
+      { type: 'string', format: 'date' },
+    ],
   ];
   for (const [schema, as] of cases) assert.is(lenient(inObject(schema)), lenient(inObject(as)), JSON.stringify(schema));
   assert.throws(() => lenient({ type: 'colour' }), /schema.type must name JSON types/);
+});
+
+test('listed values are those that the other keywords allow', () => {
+  const cases: readonly [schema: object, values: readonly unknown[]][] = [
+    [{ type: 'string', enum: ['a', 'bb', '🎉🎉', 'ccc'], minLength: 2, maxLength: 2 }, ['bb', '🎉🎉']],
+    [{ enum: ['a', 1, 5, 2.5, null], minimum: 2, exclusiveMaximum: 5 }, ['a', 2.5, null]],
+    [{ enum: [1, 4, 6, 7], multipleOf: 2 }, [4, 6]],
+    [{ enum: [[], [1], [1, 2]], minItems: 1, maxItems: 1 }, [[1]]],
+    [{ enum: ['a', {}, { b: 1 }], minProperties: 1 }, ['a', { b: 1 }]],
+    [{ const: 'a', minLength: 1, format: 'hostname', properties: {} }, ['a']],
+  ];
+  for (const [schema, values] of cases)
+    assert.is(schemaGrammar(schema, 'schema'), schemaGrammar({ enum: values }, 'schema'), JSON.stringify(schema));
 });
 
 test('a format that is not known is an annotation', () => {
@@ -225,26 +298,27 @@ test('a format that is not known is an annotation', () => {
     assert.is(schemaGrammar({ type: 'string', format }, 'schema'), schemaGrammar({ type: 'string' }, 'schema'));
 });
 
+const IRREGULAR = [
+  '^(?=a)b$',
+  '^(?<!a)b$',
+  '(a)\\1',
+  '\\bword\\b',
+  '^\\p{L}$',
+  'a^b',
+  '(a',
+  'a)',
+  '*a',
+  '[b-a]',
+  '^\\u{110000}$',
+  '^[\\ud800]$',
+  '^\\x00$',
+  'a{x}',
+  '^[]$',
+];
+
 test('a pattern with look-around, back-references or word boundaries is rejected', async () => {
-  for (const pattern of [
-    '^(?=a)b$',
-    '^(?<!a)b$',
-    '(a)\\1',
-    '\\bword\\b',
-    '^\\p{L}$',
-    'a^b',
-    '(a',
-    'a)',
-    '*a',
-    '[b-a]',
-    '^\\u{110000}$',
-    '^[\\ud800]$',
-    '^\\x00$',
-    'a{x}',
-    '^[]$',
-  ]) {
+  for (const pattern of IRREGULAR)
     assert.is((await refusal({ type: 'string', pattern })).param, 'schema.pattern', pattern);
-  }
   assert.match((await refusal({ pattern: 'a'.repeat(2000) })).message, /at most 1024/);
   assert.match((await refusal({ pattern: '('.repeat(500) + 'a' + ')'.repeat(500) })).message, /deeper/);
 });

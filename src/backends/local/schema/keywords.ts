@@ -62,6 +62,11 @@ export function isKnown(keyword: string): boolean {
   return isAnnotation(keyword) || OF_ANY.has(keyword) || Object.hasOwn(OF_TYPE, keyword);
 }
 
+/** True if the keyword may refuse values of the type. */
+export function appliesTo(keyword: string, type: TypeName): boolean {
+  return !Object.hasOwn(OF_TYPE, keyword) || (OF_TYPE[keyword]?.includes(type) ?? true);
+}
+
 /** Types that a schema allows; without `type`, those that its other keywords apply to, or all. null: invalid `type`. */
 export function typesOf(schema: JsonObject): readonly TypeName[] | null {
   const { type } = schema;

@@ -2,17 +2,26 @@
 import { LIMITS } from '../../../protocol/limits.ts';
 import { isAnnotation, isObject, typeOf, typesOf, type Json, type JsonObject } from './keywords.ts';
 
-/** The intersection of both. null: not expressible as one schema by these rules. REQUIRES: `$ref`s are resolved. */
-export function merge(a: JsonObject, b: JsonObject): JsonObject | null {
-  if (!hasPropertiesOf(a, b) || !hasPropertiesOf(b, a) || !haveSamePrefix(a, b)) return null;
-  const merged = new Map(Object.entries(a));
-  for (const [keyword, value] of Object.entries(b)) {
+/**
+ * The intersection of both. `leaveOut` is called if these rules cannot express it as one schema; if it returns, keywords
+ * that are relative to others are left out, and of two others the one of `a` remains. REQUIRES: `$ref`s are resolved.
+ */
+export function merge(a: JsonObject, b: JsonObject, leaveOut: () => void): JsonObject {
+  const relative = [
+    ...(hasPropertiesOf(a, b) && hasPropertiesOf(b, a) ? [] : ['additionalProperties']),
+    ...(haveSamePrefix(a, b) ? [] : ['prefixItems', 'items', 'additionalItems']),
+  ];
+  if (relative.length > 0) leaveOut();
+  const absolute = (schema: JsonObject): (readonly [keyword: string, value: Json])[] =>
+    Object.entries(schema).filter(([keyword]) => !relative.includes(keyword));
+  const merged = new Map(absolute(a));
+  for (const [keyword, value] of absolute(b)) {
     const other = merged.get(keyword);
     if (other === undefined || isAnnotation(keyword) || isSame(other, value)) merged.set(keyword, value);
     else {
       const both = mergeKeyword(keyword, other, value);
-      if (both === null) return null;
-      merged.set(keyword, both);
+      if (both === null) leaveOut();
+      else merged.set(keyword, both);
     }
   }
   return objectOf(merged);

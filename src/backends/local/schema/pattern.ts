@@ -3,8 +3,8 @@
  * the `u` flag: a character is a code point. Not supported, because a context-free grammar cannot express them:
  * lookaround, backreferences, word boundaries, anchors in the middle.
  */
-import { invalid } from '../../../protocol/validate.ts';
 import { ANY, complement, type Range } from './characters.ts';
+import type { LeaveOut } from './leave-out.ts';
 import type { Notation } from './notation.ts';
 
 const MAX_DEPTH = 24;
@@ -46,13 +46,14 @@ const CONTROLS: Readonly<Record<string, number>> = { t: 0x09, n: 0x0a, v: 0x0b, 
 /** Why a pattern cannot be enforced; the message continues "it …" for the user. */
 class PatternError extends Error {}
 
-/** GBNF for the text between the quotes. Throws INVALID_REQUEST, naming `place`. */
-export function patternToGbnf(pattern: string, place: string, notation: Notation): string {
+/** GBNF for the text between the quotes; null: left out. `place` names the pattern in errors. */
+export function patternToGbnf(pattern: string, place: string, notation: Notation, leaveOut: LeaveOut): string | null {
   try {
     return new PatternParser(pattern, notation).parse();
   } catch (error) {
-    if (error instanceof PatternError) throw invalid(place, `cannot be enforced: it ${error.message}`);
-    throw error;
+    if (!(error instanceof PatternError)) throw error;
+    leaveOut(place, `cannot be enforced: it ${error.message}`);
+    return null;
   }
 }
 

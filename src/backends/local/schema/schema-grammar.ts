@@ -11,17 +11,16 @@
  * Everything that may repeat is its own rule, and equal rules are shared, so that equal positions in the grammar are
  * equal states of the automaton that follows it.
  */
-import { orElse } from '../../../protocol/foreign-text.ts';
 import { invalid } from '../../../protocol/validate.ts';
 import { LIMITS } from '../../../protocol/limits.ts';
 import { bounded } from './bounded.ts';
 import { ANY, literal, repeated } from './characters.ts';
+import { constantsOf } from './constants.ts';
 import {
   isAnnotation,
   isKnown,
   isObject,
   knownOf,
-  typeOf,
   typesOf,
   withoutNotes,
   type Json,
@@ -29,7 +28,8 @@ import {
   type TypeName,
 } from './keywords.ts';
 import { keyOtherThan } from './keys.ts';
-import { areDisjoint, canonical } from './merge.ts';
+import { leaveOutIf, type LeaveOut } from './leave-out.ts';
+import { areDisjoint } from './merge.ts';
 import { JSON_NOTATION, type Notation } from './notation.ts';
 import { boundsOf, DIGITS, INTEGER, integerBetween, NUMBER, numberBetween } from './numbers.ts';
 import { References } from './references.ts';
@@ -82,6 +82,7 @@ export class SchemaCompiler {
   readonly #work: Work;
   readonly #notation: Notation;
   readonly #isLenient: boolean;
+  readonly #leaveOut: LeaveOut;
   readonly rules: Rules;
   /** Rule name of each `$ref` with the keywords beside it, reserved before the rule is written: it may be recursive. */
   readonly #ruleOf = new Map<string, string>();
@@ -92,7 +93,8 @@ export class SchemaCompiler {
   /** `param`: name of the schema in errors. */
   constructor(root: Json, param: string, work: Work, options: CompilerOptions = {}) {
     const { prefix = '', notation = JSON_NOTATION, isLenient = false } = options;
-    this.#references = new References(root, work);
+    this.#leaveOut = leaveOutIf(isLenient);
+    this.#references = new References(root, work, this.#leaveOut);
     this.#work = work;
     this.#notation = notation;
     this.#isLenient = isLenient;
@@ -119,11 +121,6 @@ export class SchemaCompiler {
     } finally {
       this.#depth--;
     }
-  }
-
-  /** For a keyword that cannot be enforced: throws, unless it may be left out. */
-  #leaveOut(path: string, why = 'cannot be enforced'): void {
-    if (!this.#isLenient) throw invalid(path, why);
   }
 
   #schema(given: JsonObject, path: string): string {
@@ -257,24 +254,7 @@ export class SchemaCompiler {
 
   /** The values that a schema with `enum` or `const` allows; at least one. */
   constants(schema: JsonObject, path: string): readonly Json[] {
-    const values = schema['enum'] ?? [schema['const'] as Json];
-    if (!Array.isArray(values)) throw invalid(`${path}.enum`, 'must be a list of values');
-    const other = Object.keys(schema).find((name) => !isAnnotation(name) && !['enum', 'const', 'type'].includes(name));
-    if (other !== undefined) throw invalid(`${path}.${other}`, 'cannot be combined with enum or const');
-    this.#work.spend(values.length);
-    this.#work.read([values, schema['const']]);
-    const types = schema['type'] === undefined ? null : (typesOf(schema) ?? []);
-    const only = schema['const'] === undefined ? null : canonical(schema['const']);
-    const fits = (value: Json): boolean => {
-      const type = typeOf(value);
-      const isOfType = types === null || types.includes(type) || (type === 'integer' && types.includes('number'));
-      return isOfType && (only === null || canonical(value) === only);
-    };
-    const allowed = (values as readonly Json[]).filter(fits);
-    if (allowed.length === 0) throw invalid(path, 'allows no value');
-    if (allowed.length > LIMITS.schemaEnumValues)
-      throw invalid(`${path}.enum`, `must have at most ${String(LIMITS.schemaEnumValues)} values`);
-    return allowed;
+    return constantsOf(schema, path, this.#work, this.#leaveOut);
   }
 
   #constant(value: Json, path: string): string {
@@ -329,13 +309,16 @@ export class SchemaCompiler {
     if (given === undefined) return null;
     const place = `${path}.propertyNames`;
     const names = this.#references.merged({ type: 'string' }, given, place);
-    if (!isObject(names)) throw invalid(place, 'allows no property: use additionalProperties: false');
+    if (!isObject(names)) {
+      this.#leaveOut(place, 'allows no property: use additionalProperties: false');
+      return null;
+    }
     if (names['enum'] !== undefined || names['const'] !== undefined)
       return new Set(this.constants(names, place) as readonly string[]);
     if (Object.keys(withoutNotes(names)).length === 1) return null;
-    if (properties !== undefined || required !== undefined)
-      throw invalid(place, 'cannot be enforced together with properties or required, unless it is an enum');
-    return names;
+    if (properties === undefined && required === undefined) return names;
+    this.#leaveOut(place, 'cannot be enforced together with properties or required, unless it is an enum');
+    return null;
   }
 
   /** The properties that the schema of an object names and allows. */
@@ -444,8 +427,7 @@ export class SchemaCompiler {
     const max = this.#count(schema, 'maxLength', path) ?? Infinity;
     if (min > max) throw invalid(`${path}.minLength`, 'is greater than maxLength');
     if (typeof schema['pattern'] === 'string') this.#work.spend(schema['pattern'].length);
-    const written = (): string | null => textOf(schema, min, max, notation, path);
-    const text = this.#isLenient ? orElse(written, null) : written();
+    const text = textOf(schema, [min, max], notation, path, this.#leaveOut);
     if (text !== null) return this.rules.nameOf(`${quote} (${text}) ${quote}`);
     if (anyString !== null && min === 0 && max === Infinity) return this.rules.nameOf(`${quote} ${anyString}`);
     const character = this.rules.nameOf(notation.character(ANY) ?? '""');
@@ -456,10 +438,11 @@ export class SchemaCompiler {
     if (schema['multipleOf'] !== undefined && !(type === 'integer' && schema['multipleOf'] === 1))
       this.#leaveOut(`${path}.multipleOf`);
     const bounds = boundsOf(schema, path);
-    if (bounds === null) return this.rules.nameOf(type === 'integer' ? INTEGER : NUMBER);
+    const any = type === 'integer' ? INTEGER : NUMBER;
+    if (bounds === null) return this.rules.nameOf(any);
     const expression = type === 'integer' ? integerBetween(bounds) : numberBetween(bounds);
-    if (expression === null) throw invalid(path, `allows no number that can be written with ${String(DIGITS)} digits`);
-    return this.rules.nameOf(expression);
+    if (expression === null) this.#leaveOut(path, `allows no number that can be written with ${String(DIGITS)} digits`);
+    return this.rules.nameOf(expression ?? any);
   }
 
   #count(schema: JsonObject, keyword: string, path: string): number | undefined {
@@ -467,8 +450,8 @@ export class SchemaCompiler {
     if (value === undefined) return undefined;
     if (typeof value !== 'number' || !Number.isInteger(value) || value < 0)
       throw invalid(`${path}.${keyword}`, 'must be a non-negative integer');
-    if (value > LIMITS.schemaRepetitions)
-      throw invalid(`${path}.${keyword}`, `must be at most ${String(LIMITS.schemaRepetitions)}`);
-    return value;
+    if (value <= LIMITS.schemaRepetitions) return value;
+    this.#leaveOut(`${path}.${keyword}`, `must be at most ${String(LIMITS.schemaRepetitions)}`);
+    return undefined;
   }
 }
