@@ -293,6 +293,19 @@ test('listed values are those that the other keywords allow', () => {
     assert.is(schemaGrammar(schema, 'schema'), schemaGrammar({ enum: values }, 'schema'), JSON.stringify(schema));
 });
 
+test('an explicit true allows more, as an empty schema does', () => {
+  const cases: readonly ((any: unknown) => object)[] = [
+    (any) => ({ ...inObject({ type: 'string' }), additionalProperties: any }),
+    (any) => ({ type: 'object', required: ['a'], additionalProperties: any }),
+    (any) => ({ type: 'array', prefixItems: [{ type: 'string' }], items: any }),
+    (any) => ({ type: 'array', items: [{ type: 'string' }], additionalItems: any }),
+  ];
+  for (const schema of cases) {
+    assert.is(schemaGrammar(schema(true), 'schema'), schemaGrammar(schema({}), 'schema'));
+    assert.is.not(schemaGrammar(schema(true), 'schema'), schemaGrammar(schema(undefined), 'schema'));
+  }
+});
+
 test('a format that is not known is an annotation', () => {
   for (const format of ['iri', 'entity_id', 'binary', 7])
     assert.is(schemaGrammar({ type: 'string', format }, 'schema'), schemaGrammar({ type: 'string' }, 'schema'));

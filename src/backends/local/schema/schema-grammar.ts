@@ -4,9 +4,9 @@
  * The grammar may be narrower than the schema, never wider: a keyword that cannot be enforced is an error that names
  * its place, or is left out if the client asks for that. The grammar is narrower in these points: fixed formatting
  * (`{"a": 1, "b": [true]}`, properties in schema order), no \u escapes, integers of at most 20 digits, at most 32 levels
- * in a value without a schema, and no additional properties unless `additionalProperties` is a schema. With fixed
- * formatting most tokens are forced, and forced tokens need not be computed. Strings, keys and commas are written in a
- * notation (notation.ts), which is JSON's unless said otherwise.
+ * in a value without a schema, and no additional properties unless `additionalProperties` is `true` or a schema. With
+ * fixed formatting most tokens are forced, and forced tokens need not be computed. Strings, keys and commas are written
+ * in a notation (notation.ts), which is JSON's unless said otherwise.
  *
  * Everything that may repeat is its own rule, and equal rules are shared, so that equal positions in the grammar are
  * equal states of the automaton that follows it.
@@ -282,7 +282,7 @@ export class SchemaCompiler {
       return { expression: `${key} ${this.value(value, place)}`, isRequired };
     });
     const names = this.#names(schema, path);
-    const isOpen = !(names instanceof Set) && (isObject(additional) || (named.length === 0 && additional !== false));
+    const isOpen = !(names instanceof Set) && (additional ?? named.length === 0) !== false;
     const taken = [...Object.keys((schema['properties'] ?? {}) as JsonObject), ...named.map(({ name }) => name)];
     const others = isOpen
       ? this.rules.nameOf(
@@ -407,11 +407,11 @@ export class SchemaCompiler {
       .slice(0, max === Infinity ? undefined : max)
       .map((item, index) => this.value(item, `${path}.${prefixWord}[${String(index)}]`));
     if (rest === false && min > items.length) throw invalid(`${path}.minItems`, 'requires more items than are allowed');
-    // After a prefix only the required number of items is written, unless a schema describes more.
-    const isOpen = rest !== false && (items.length === 0 || isObject(rest) || min > items.length);
+    // After a prefix only the required number of items is written, unless more are allowed explicitly.
+    const isOpen = (rest ?? (items.length === 0 || min > items.length)) !== false;
     const more = isOpen ? this.value(rest ?? true, `${path}.${restWord}`) : '';
     const least = Math.max(0, min - items.length);
-    const most = !isOpen ? 0 : items.length > 0 && !isObject(rest) ? least : max - items.length;
+    const most = !isOpen ? 0 : items.length > 0 && rest === undefined ? least : max - items.length;
     const tail = most === 0 ? '' : repeated(`(${comma} ${more})`, least, most);
     if (items.length > 0) return this.rules.nameOf(`"[" ${[items.join(` ${comma} `), tail].join(' ')} "]"`);
     if (most === 0) return '"[]"';
