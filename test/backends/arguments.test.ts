@@ -4,13 +4,14 @@ import * as assert from 'uvu/assert';
 import { argumentGrammars } from '../../src/backends/local/schema/arguments.ts';
 import type { NativeArgument } from '../../src/engine/addon.ts';
 import { LIMITS } from '../../src/protocol/limits.ts';
+import { readerOf } from '../support/grammar-texts.ts';
 
-const grammars = (parameters: Record<string, unknown>) =>
-  argumentGrammars(parameters, 'tools[0].parameters', 'a', { left: LIMITS.toolsWork });
+const grammars = (parameters: Record<string, unknown>, mustFollow = false) =>
+  argumentGrammars(parameters, 'tools[0].parameters', 'a', { left: LIMITS.toolsWork }, mustFollow);
 
 /** The one argument, its rules by what they say. */
-function only(schema: unknown, more: Record<string, unknown> = {}) {
-  const { grammar, arguments: list = [] } = grammars({ properties: { x: schema }, ...more });
+function only(schema: unknown, more: Record<string, unknown> = {}, mustFollow = false) {
+  const { grammar, arguments: list = [] } = grammars({ properties: { x: schema }, ...more }, mustFollow);
   assert.is(list.length, 1);
   const [{ json, text, other, ...rest }] = list as [NativeArgument];
   const rules = new Map(grammar.split('\n').map((line) => line.split(' ::= ') as [name: string, expression: string]));
@@ -41,6 +42,24 @@ test('bare texts of a schema have no tag within them', () => {
   assert.not(any_text);
   assert.match(text, /\[;=\]\+/);
   assert.is(only({ type: 'string', pattern: '^<$' }).text, undefined);
+});
+
+test('a length limit keeps no tag out of a text, unless the call must follow its schema', () => {
+  const command = { type: 'string', minLength: 1, maxLength: 9000 };
+  assert.ok(only(command).any_text);
+  const { any_text, text = '' } = only(command, {}, true);
+  assert.not(any_text);
+  assert.match(text, /\{1,9000\}/);
+  assert.ok(only({ type: 'string', minLength: 0 }, {}, true).any_text);
+  for (const mustFollow of [false, true]) {
+    assert.ok(only({ type: 'string', format: 'markdown' }, {}, mustFollow).any_text);
+    assert.not(only({ type: 'string', format: 'uri' }, {}, mustFollow).any_text);
+  }
+  const tagged = (mustFollow: boolean) => grammars({ properties: { x: command } }, mustFollow).tagged_grammar;
+  const call = '{x:<|"|>cat <<EOF<|"|>}';
+  assert.ok(readerOf(tagged(false))(call));
+  assert.not(readerOf(tagged(true))(call));
+  assert.ok(readerOf(tagged(true))('{x:<|"|>ls<|"|>}'));
 });
 
 test('text that may be something else is told from it only where every value is valid', () => {

@@ -50,7 +50,7 @@ function toTool(tool: Tool, index: number, budget: ToolsBudget | null, isForced:
   let grammars = ANY_ARGUMENTS;
   try {
     if (budget !== null && (mustFollow || budget.left > 0))
-      grammars = argumentGrammars(parameters, param, `arguments-${String(index)}`, budget);
+      grammars = argumentGrammars(parameters, param, `arguments-${String(index)}`, budget, mustFollow);
   } catch (error) {
     // Arguments that need not be valid are any JSON object.
     if (mustFollow || !(error instanceof SvcError)) throw error;

@@ -6,6 +6,7 @@
 import type { NativeArgument, NativeChat, NativeTool } from '../../../engine/addon.ts';
 import { orElse } from '../../../protocol/foreign-text.ts';
 import { bounded } from './bounded.ts';
+import { formatText } from './formats.ts';
 import { isAnnotation, typeOf, typesOf, type Json, type JsonObject } from './keywords.ts';
 import { BARE, JSON_NOTATION, TAGGED } from './notation.ts';
 import { SchemaCompiler, type Property } from './schema-grammar.ts';
@@ -26,25 +27,27 @@ export const ANY_ARGUMENTS: ArgumentGrammars = { grammar: '', tagged_grammar: ''
 
 /**
  * `prefix`: prefix of all rule names. `tools`: work that is left for all tools of the request. Without parameters, the
- * arguments are an empty object. A grammar may allow less than the schema, never more. Notations in which the schema
- * cannot be enforced are omitted. Throws INVALID_REQUEST, naming the place in the schema, if it cannot be enforced as
- * JSON.
+ * arguments are an empty object. A grammar may allow less than the schema, never more, with one exception: unless a
+ * call `mustFollow` its schema, a text without JSON's quotes has any length, because only one without `<` can be
+ * limited. Notations in which the schema cannot be enforced are omitted. Throws INVALID_REQUEST, naming the place in
+ * the schema, if it cannot be enforced as JSON.
  */
 export function argumentGrammars(
   parameters: Readonly<Record<string, unknown>>,
   param: string,
   prefix: string,
   tools: ToolsBudget,
+  mustFollow: boolean,
 ): ArgumentGrammars {
   return bounded(parameters, param, () => {
     const schema = { type: 'object', ...parameters } as JsonObject;
     const compiler = new SchemaCompiler(schema, param, new Work(param, tools), { prefix: `${prefix}-` });
     const root = compiler.value(schema, param);
-    const list = orElse(() => apart(compiler, schema, param), undefined);
+    const list = orElse(() => apart(compiler, schema, param, mustFollow), undefined);
     return {
       grammar: compiler.rules.grammar(root),
       tagged_grammar: orElse(() => {
-        const options = { prefix: `${prefix}-tagged-`, notation: TAGGED };
+        const options = { prefix: `${prefix}-tagged-`, notation: TAGGED, isLenient: !mustFollow };
         const tagged = new SchemaCompiler(schema, param, new Work(param, tools), options);
         return tagged.rules.grammar(tagged.value(schema, param));
       }, ''),
@@ -54,20 +57,31 @@ export function argumentGrammars(
 }
 
 /** undefined: the arguments are not a list of named values. */
-function apart(compiler: SchemaCompiler, schema: Json, param: string): readonly NativeArgument[] | undefined {
+function apart(
+  compiler: SchemaCompiler,
+  schema: Json,
+  param: string,
+  mustFollow: boolean,
+): readonly NativeArgument[] | undefined {
   const [leaf, ...others] = compiler.leaves(schema, param);
   if (leaf === undefined || others.length > 0) return undefined;
   const [object, path] = leaf;
   const isNamed = object['enum'] === undefined && object['const'] === undefined && typesOf(object)?.join() === 'object';
-  return isNamed ? compiler.properties(object, path).map((property) => argument(compiler, property)) : undefined;
+  return isNamed
+    ? compiler.properties(object, path).map((property) => argument(compiler, property, mustFollow))
+    : undefined;
 }
 
-function argument(compiler: SchemaCompiler, { name, value, path, isRequired }: Property): NativeArgument {
+function argument(
+  compiler: SchemaCompiler,
+  { name, value, path, isRequired }: Property,
+  mustFollow: boolean,
+): NativeArgument {
   const json = compiler.rules.nameOf(compiler.value(value, path));
   const leaves = compiler.leaves(value, path).map(([leaf, place]) => new Leaf(compiler, leaf, place));
   const texts = leaves.filter((leaf) => leaf.hasStrings);
   const others = leaves.filter((leaf) => leaf.hasOthers);
-  const anyText = texts.some((leaf) => leaf.isAnyString);
+  const anyText = texts.some((leaf) => leaf.isAnyString || (leaf.limitsOnlyLength && !mustFollow));
   const oneOf = (expressions: readonly string[]): string =>
     expressions.length === 0 ? '' : compiler.rules.nameOf(expressions.join(' | '));
   return {
@@ -111,10 +125,16 @@ class Leaf {
     return this.#values?.some((value) => typeof value !== 'string') ?? this.#otherTypes.length > 0;
   }
 
+  /** True if no string is invalid for anything but its length. */
+  get limitsOnlyLength(): boolean {
+    const { pattern, format } = this.#schema;
+    return this.#values === null && this.hasStrings && pattern === undefined && formatText(format) === null;
+  }
+
   /** True if every string is valid. */
   get isAnyString(): boolean {
-    const limits = ['minLength', 'maxLength', 'pattern', 'format'];
-    return this.#values === null && this.hasStrings && limits.every((keyword) => this.#schema[keyword] === undefined);
+    const { minLength = 0, maxLength } = this.#schema;
+    return this.limitsOnlyLength && minLength === 0 && maxLength === undefined;
   }
 
   /** True if every value of its types other than strings is valid. */

@@ -3,8 +3,9 @@ import { LIMITS } from '../../../protocol/limits.ts';
 import { isAnnotation, isObject, typeOf, typesOf, type Json, type JsonObject } from './keywords.ts';
 
 /**
- * The intersection of both. `leaveOut` is called if these rules cannot express it as one schema; if it returns, keywords
- * that are relative to others are left out, and of two others the one of `a` remains. REQUIRES: `$ref`s are resolved.
+ * The intersection of both. `leaveOut` is called if these rules cannot express it as one schema. If it returns,
+ * keywords that depend on the properties or items beside them are left out, and of two others the one of `a` remains.
+ * REQUIRES: `$ref`s are resolved.
  */
 export function merge(a: JsonObject, b: JsonObject, leaveOut: () => void): JsonObject {
   const relative = [

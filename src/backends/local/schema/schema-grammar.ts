@@ -3,10 +3,10 @@
  *
  * The grammar may be narrower than the schema, never wider: a keyword that cannot be enforced is an error that names
  * its place, or is left out if the client asks for that. The grammar is narrower in these points: fixed formatting
- * (`{"a": 1, "b": [true]}`, properties in schema order), no \u escapes, integers of at most 20 digits, at most 32 levels
- * in a value without a schema, and no additional properties unless `additionalProperties` is `true` or a schema. With
- * fixed formatting most tokens are forced, and forced tokens need not be computed. Strings, keys and commas are written
- * in a notation (notation.ts), which is JSON's unless said otherwise.
+ * (`{"a": 1, "b": [true]}`, properties in schema order), no \u escapes, integers of at most 20 digits, at most 32
+ * levels in a value without a schema, and no additional properties unless `additionalProperties` is `true` or a schema.
+ * With fixed formatting most tokens are forced, and forced tokens need not be computed. Strings, keys and commas are
+ * written in a notation (notation.ts), which is JSON's unless said otherwise.
  *
  * Everything that may repeat is its own rule, and equal rules are shared, so that equal positions in the grammar are
  * equal states of the automaton that follows it.
@@ -429,7 +429,9 @@ export class SchemaCompiler {
     if (typeof schema['pattern'] === 'string') this.#work.spend(schema['pattern'].length);
     const text = textOf(schema, [min, max], notation, path, this.#leaveOut);
     if (text !== null) return this.rules.nameOf(`${quote} (${text}) ${quote}`);
-    if (anyString !== null && min === 0 && max === Infinity) return this.rules.nameOf(`${quote} ${anyString}`);
+    // Characters that are counted are none that begins a tag.
+    if (anyString !== null && (this.#isLenient || (min === 0 && max === Infinity)))
+      return this.rules.nameOf(`${quote} ${anyString}`);
     const character = this.rules.nameOf(notation.character(ANY) ?? '""');
     return this.rules.nameOf(`${quote} ${repeated(character, min, max)} ${quote}`);
   }
