@@ -41,7 +41,8 @@ export type ContentPart = v.InferOutput<typeof ContentPartSchema>;
 export type AudioPart = Extract<ContentPart, { type: 'audio' }>;
 
 export const ToolCallSchema = v.object({
-  id: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.toolCallIdLength)),
+  /** In a history it may be empty, or that of several calls (history/open-calls.ts). */
+  id: v.pipe(v.string(), v.maxLength(LIMITS.toolCallIdLength)),
   name: v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.toolNameLength)),
   /** JSON as the model wrote it; may be invalid. */
   arguments: v.string(),
@@ -55,7 +56,7 @@ export const MessageSchema = v.object({
   reasoning: v.exactOptional(v.string()),
   /** Tool calls that the assistant made. */
   tool_calls: v.exactOptional(v.pipe(v.array(ToolCallSchema), v.maxLength(LIMITS.tools))),
-  /** `tool` messages only: id of the call that this message answers. */
+  /** `tool` messages only: id of the call that this message answers. Empty or absent: the first open call. */
   tool_call_id: v.exactOptional(v.pipe(v.string(), v.maxLength(LIMITS.toolCallIdLength))),
 });
 export type Message = v.InferOutput<typeof MessageSchema>;

@@ -180,6 +180,22 @@ test('results without an id answer the open calls in their order', () => {
   );
 });
 
+test('a call without its result does not get that of a later turn with the same id', () => {
+  const turn = (id: string, tool: string): Message => ({
+    role: 'assistant',
+    content: '',
+    tool_calls: [{ id, name: tool, arguments: '{}' }],
+  });
+  for (const id of ['a', '']) {
+    const result: Message = { role: 'tool', content: '1', tool_call_id: id };
+    const toolsOf = (messages: Message[]): unknown =>
+      toChat(request({ messages })).messages?.flatMap(({ tool_name }) => tool_name ?? []);
+    assert.equal(toolsOf([turn(id, 'cut'), QUESTION, turn(id, 'done'), result]), ['done']);
+    // Calls at once may be in messages of their own.
+    assert.equal(toolsOf([QUESTION, turn(id, 'one'), turn(id, 'two'), result, result]), ['one', 'two']);
+  }
+});
+
 test('the choices of a request share what its tools are compiled to', () => {
   const asked = request({ tools: [WEATHER] });
   const toolsOf = (more: object): unknown => toChat({ ...asked, ...more }).chat?.tools;

@@ -28,6 +28,7 @@ import { AttemptSpan, type AnswerEvent } from './attempt-span.ts';
 import { batchesOf, joined, readBatch } from './embeddings/batches.ts';
 import { answerBytes } from './embeddings/vectors.ts';
 import { refuseEmbeddings, refuseRaw, refuseRerank, refuseTokenize } from './local-only.ts';
+import { withOwnIds } from './message-parts.ts';
 import { Progress } from './progress.ts';
 import type { Provider } from './provider.ts';
 import { retryAdvice, toSvcError } from './provider-error.ts';
@@ -102,7 +103,8 @@ export class CloudBackend implements Backend {
         hint: 'omit truncate, or use a local model: --local, "route": "local"',
       });
     }
-    yield* this.#during(context, (inner) => this.#chat(request, model, inner));
+    const asked = { ...request, messages: withOwnIds(request.messages) };
+    yield* this.#during(context, (inner) => this.#chat(asked, model, inner));
   }
 
   /** Yields nothing before the vectors of all inputs have come: until then another attempt may still answer. */

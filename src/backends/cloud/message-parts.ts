@@ -1,11 +1,27 @@
 /** Message conversions shared by all APIs. */
 import { SvcError } from '../../protocol/errors.ts';
 import type { AudioPart, ContentPart, GenerateRequest, Message, ToolCall } from '../../protocol/generate.ts';
+import { given } from '../../protocol/given.ts';
 import { invalid } from '../../protocol/validate.ts';
 import { objectText } from '../../protocol/foreign-text.ts';
+import { OpenCalls } from '../../protocol/history/open-calls.ts';
 
 /** A part that providers take. */
 export type SilentPart = Exclude<ContentPart, AudioPart>;
+
+/**
+ * Gives each open call an id of its own (OpenCalls), and the results the ids of their calls. A result that answers no
+ * open call is unchanged: the provider decides about it.
+ */
+export function withOwnIds(messages: readonly Message[]): Message[] {
+  const open = new OpenCalls();
+  return messages.map((message) => {
+    const { role, tool_calls: calls, tool_call_id: id } = message;
+    if (role !== 'assistant') open.endTurn();
+    if (role === 'tool') return { ...message, ...given({ tool_call_id: open.answered(id)?.id }) };
+    return { ...message, ...given({ tool_calls: calls?.map((call) => open.add(call)) }) };
+  });
+}
 
 /** Joins text parts with line breaks. Throws INVALID_REQUEST for an image. */
 export function plainText(content: Message['content'], param: string): string {

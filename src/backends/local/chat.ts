@@ -61,12 +61,10 @@ export function toMessages(messages: readonly Message[]): NativeMessage[] {
   return withSendableResults(withoutEmptyEnd(messages)).map((message, index) => {
     const param = `messages[${String(index)}]`;
     const { role, reasoning, tool_calls: calls = [] } = message;
+    if (role !== 'assistant') open.endTurn();
     if (calls.length > 0 && role !== 'assistant')
       throw invalid(`${param}.tool_calls`, 'may be in assistant messages only');
-    const tool_calls = calls.map((call) => {
-      open.add(call);
-      return { ...call, arguments: compact(objectText(call.arguments)) };
-    });
+    const tool_calls = calls.map((call) => ({ ...open.add(call), arguments: compact(objectText(call.arguments)) }));
     return {
       role,
       ...toContent(message, param),
@@ -83,13 +81,12 @@ function answered(
   open: OpenCalls,
   param: string,
 ): Pick<NativeMessage, 'tool_call_id' | 'tool_name'> {
-  const call = id === undefined ? open.first : open.withId(id);
+  const call = open.answered(id);
   if (call === undefined)
     throw invalid(
       `${param}.tool_call_id`,
       'must be the id of a tool call in an earlier message that has no result yet',
     );
-  open.close(call);
   return { tool_call_id: call.id, tool_name: call.name };
 }
 

@@ -1,8 +1,8 @@
 /** Converts the messages and pictures of Ollama's requests to ours. */
 import * as v from 'valibot';
-import { ContentPartSchema, ToolCallSchema, type ContentPart, type Message, type ToolCall } from '../generate.ts';
+import { ContentPartSchema, ToolCallSchema, type ContentPart, type Message } from '../generate.ts';
 import { given } from '../given.ts';
-import { OpenCalls } from '../history/open-calls.ts';
+import { OpenCalls, type OpenCall } from '../history/open-calls.ts';
 import { LIMITS } from '../limits.ts';
 import { imageType, soundType } from '../media-type.ts';
 import { invalid } from '../validate.ts';
@@ -39,26 +39,31 @@ export type OllamaMessage = v.InferOutput<typeof OllamaMessageSchema>;
 
 /** Throws INVALID_REQUEST with `param`. */
 export function toMessages(messages: readonly OllamaMessage[]): Message[] {
-  const calls = new NamedCalls();
+  const open = new OpenCalls();
   return messages.flatMap((message, index): Message[] => {
     const param = `messages[${String(index)}]`;
     const { role, thinking, tool_calls, tool_name } = message;
+    if (role !== 'assistant') open.endTurn();
     if (tool_calls.length > 0 && role !== 'assistant')
       throw invalid(`${param}.tool_calls`, 'may be in assistant messages only');
     const content = contentOf(message.content, message.images, param);
     if (role === 'tool') {
-      const answered = calls.answer(message);
-      if (answered !== undefined) return [{ role, content, tool_call_id: answered }];
+      const answered = answeredBy(message, open);
+      if (answered !== undefined) {
+        open.close(answered);
+        return [{ role, content, tool_call_id: answered.id }];
+      }
       // Clients cut the beginning off a long history, or keep its texts only, and the call is lost.
-      const call = calls.open(tool_name === undefined || tool_name === '' ? 'tool' : tool_name, '', {});
-      calls.answer({ tool_call_id: call.id });
+      const lost = tool_name === undefined || tool_name === '' ? 'tool' : tool_name;
+      const call = open.add({ id: '', name: lost, arguments: '{}' });
+      open.close(call);
       return [
         { role: 'assistant', content: '', tool_calls: [call] },
         { role, content, tool_call_id: call.id },
       ];
     }
     const opened = tool_calls.map(({ id: known, function: called }) =>
-      calls.open(called.name, known, called.arguments),
+      open.add({ id: known, name: called.name, arguments: JSON.stringify(called.arguments) }),
     );
     return [
       {
@@ -69,6 +74,11 @@ export function toMessages(messages: readonly OllamaMessage[]): Message[] {
       },
     ];
   });
+}
+
+/** The call that a message answers: by its id, else the first of its tool, else the first. undefined: none is open. */
+function answeredBy({ tool_name = '', tool_call_id }: OllamaMessage, open: OpenCalls): OpenCall | undefined {
+  return open.withId(tool_call_id) ?? open.firstOf(tool_name) ?? open.first;
 }
 
 /** The pictures first, as Ollama puts them before the text. Throws INVALID_REQUEST with `param`. */
@@ -93,30 +103,4 @@ function toPart(base64: string, param: string): ContentPart {
   if (!v.is(ContentPartSchema, part))
     throw invalid(param, 'must be base64 of a PNG, JPEG, GIF or WebP picture, or of a WAV, MP3 or FLAC sound');
   return part;
-}
-
-/** Tool calls of the history without a result so far. Ollama's messages name tools; ours, like most APIs, have ids. */
-class NamedCalls {
-  readonly #open = new OpenCalls();
-  #count = 0;
-
-  /** Returns a new call. `known`: its id; empty: it gets one. */
-  open(tool: string, known: string, parameters: object): ToolCall {
-    this.#count += 1;
-    // Nine letters and digits: the form that every template accepts.
-    const id = known === '' ? `call${String(this.#count).padStart(5, '0')}` : known;
-    const call = { id, name: tool, arguments: JSON.stringify(parameters) };
-    this.#open.add(call);
-    return call;
-  }
-
-  /**
-   * Returns the id of the call that a message answers: by the id, else the first of that tool, else the first.
-   * undefined: every call has its result.
-   */
-  answer({ tool_name = '', tool_call_id }: Pick<OllamaMessage, 'tool_name' | 'tool_call_id'>): string | undefined {
-    const found = this.#open.withId(tool_call_id) ?? this.#open.firstOf(tool_name) ?? this.#open.first;
-    if (found !== undefined) this.#open.close(found);
-    return found?.id;
-  }
 }

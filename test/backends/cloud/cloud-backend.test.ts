@@ -1,7 +1,8 @@
 /** The cloud backend: framing, aborts, queue, keys, model lists and health. */
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/protocol/errors.ts';
-import type { GenerateEvent } from '../../../src/protocol/generate.ts';
+import type { GenerateEvent, Message, ToolCall } from '../../../src/protocol/generate.ts';
+import { given } from '../../../src/protocol/given.ts';
 import { rejection } from '../../support/errors.ts';
 import { firstText } from '../../support/first-text.ts';
 import { makeGate, type Gate } from '../../support/gate.ts';
@@ -35,6 +36,28 @@ test('a whole answer has model, text, finish reason and usage; the request has k
   assert.is(asked?.headers.authorization, `Bearer ${KEY}`);
   assert.is(asked?.headers['x-request-id'], 'conformance');
   assert.is(asked?.headers['content-type'], 'application/json');
+});
+
+test('calls of another server without an id, or with one for several, get ids of their own', async ({
+  upstream,
+  open,
+}) => {
+  upstream.script(sayHello);
+  const call = (id: string): ToolCall => ({ id, name: 'look', arguments: '{}' });
+  const result = (content: string, id?: string): Message => ({ role: 'tool', content, ...given({ tool_call_id: id }) });
+  const messages: Message[] = [
+    { role: 'user', content: 'Look.' },
+    { role: 'assistant', content: '', tool_calls: ['w', '', 'w', 'x'].map(call) },
+    ...[result('0', 'w'), result('1', ''), result('2', 'w'), result('3'), result('4', 'gone')],
+  ];
+  await answer(open(), ask('', { messages }));
+  const [, turn, ...results] = upstream.asked[0]!.body.messages;
+  const ids = turn.tool_calls.map(({ id }: ToolCall) => id);
+  assert.equal(ids, ['w', 'call00001', 'call00002', 'x']);
+  assert.equal(
+    results.map((each: Message) => each.tool_call_id),
+    [...ids, 'gone'],
+  );
 });
 
 test('connections are kept alive and reused', async ({ upstream, open }) => {
