@@ -46,6 +46,21 @@ export function stopList(stop: unknown): unknown {
   return Array.isArray(list) ? list.filter((each) => each !== '') : list;
 }
 
+/** Our name of a field, and the caller's. */
+export interface FieldNames {
+  readonly ours: string;
+  readonly theirs: string;
+}
+
+/** Renames the field of an error by the first of the names that fits. */
+export function renamedTo(error: unknown, names: readonly FieldNames[]): unknown {
+  for (const { ours, theirs } of names) {
+    const other = renamed(error, ours, theirs);
+    if (other !== error) return other;
+  }
+  return error;
+}
+
 /** Renames the field `ours`, or a field in it, to the caller's name `theirs` in an error. */
 export function renamed(error: unknown, ours: string, theirs: string): unknown {
   if (!(error instanceof SvcError) || error.param === undefined) return error;

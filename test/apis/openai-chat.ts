@@ -10,7 +10,8 @@ const TOOLS = { tools: [TOOL] };
 const SCHEMA = { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: {} } } };
 const CALLS = [{ id: 'c1', ...TOOL, function: { name: 'f', arguments: '{}' } }];
 const CALLED = { messages: [{ role: 'assistant', content: null, tool_calls: CALLS }] };
-const CUSTOM_CALL = { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'c1', type: 'custom' }] }] };
+const CUSTOM_CALLS = [{ id: 'c1', type: 'custom', custom: { name: 'c', input: 'x' } }];
+const CUSTOM_CALL = { messages: [{ role: 'assistant', content: null, tool_calls: CUSTOM_CALLS }] };
 const CONTENT = 'messages[].content[]';
 const CACHE = 'every prompt is cached automatically';
 
@@ -36,7 +37,9 @@ const MESSAGES: readonly Field[] = [
   honoured('messages[].tool_calls[].function', 'messages[0].tool_calls', { name: 'g', arguments: '{}' }, CALLED),
   honoured('messages[].tool_calls[].function.name', 'messages[0].tool_calls[0].name', 'g', CALLED),
   honoured('messages[].tool_calls[].function.arguments', 'messages[0].tool_calls[0].arguments', '{"a":1}', CALLED),
-  refused('messages[].tool_calls[].custom', { name: 'c', input: 'x' }, CUSTOM_CALL, 'messages[].tool_calls[].type'),
+  honoured('messages[].tool_calls[].custom', 'messages[0].tool_calls', { name: 'd', input: 'x' }, CUSTOM_CALL),
+  honoured('messages[].tool_calls[].custom.name', 'messages[0].tool_calls[0].name', 'd', CUSTOM_CALL),
+  honoured('messages[].tool_calls[].custom.input', 'messages[0].tool_calls[0].arguments', 'y', CUSTOM_CALL),
   honoured('messages[].tool_call_id', 'messages[0].tool_call_id', 'c1', {
     messages: [{ role: 'tool', content: '1' }],
   }),
@@ -72,8 +75,10 @@ const FORMATS: readonly Field[] = [
   ignored('response_format.json_schema.description', 'the schema is enforced, not described', 'a list', SCHEMA),
 ];
 
-const ONE = { mode: 'required', tools: [TOOL] };
-const CHOICE = { tools: [TOOL, { type: 'function', function: { name: 'g' } }], tool_choice: TOOL };
+const OTHER = { type: 'function', function: { name: 'g' } };
+const CHOICE = { tools: [TOOL, OTHER], tool_choice: TOOL };
+const ALLOWED = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [OTHER] } };
+const UNKNOWN = 'only the models of OpenAI know such tools; the response lists their types in `ignored_tools`';
 const CUSTOM = { type: 'custom', custom: { name: 'c' } };
 
 const TOOL_FIELDS: readonly Field[] = [
@@ -84,16 +89,18 @@ const TOOL_FIELDS: readonly Field[] = [
   honoured('tools[].function.description', 'tools[0].description', 'adds', TOOLS),
   honoured('tools[].function.parameters', 'tools[0].parameters', { type: 'object' }, TOOLS),
   honoured('tools[].function.strict', 'tools[0].strict', true, TOOLS),
-  refused('tools[].type = custom', CUSTOM),
-  refused('tools[].custom', CUSTOM.custom, { tools: [{ type: 'custom' }] }, 'tools[].type'),
+  ignored('tools[].type = custom', UNKNOWN, CUSTOM),
+  ignored('tools[].custom', UNKNOWN, CUSTOM.custom, { tools: [{ type: 'custom' }] }),
   honoured('tool_choice', 'tool_choice', 'required', TOOLS),
   honoured('tool_choice.type = function', 'tool_choice', TOOL, TOOLS),
   honoured('tool_choice.function', 'tool_choice.name', { name: 'g' }, CHOICE),
   honoured('tool_choice.function.name', 'tool_choice.name', 'g', CHOICE),
   refused('tool_choice.type = custom', CUSTOM, TOOLS, 'tool_choice'),
   refused('tool_choice.custom', CUSTOM.custom, { ...TOOLS, tool_choice: { type: 'custom' } }, 'tool_choice'),
-  refused('tool_choice.type = allowed_tools', { type: 'allowed_tools', allowed_tools: ONE }, TOOLS, 'tool_choice'),
-  refused('tool_choice.allowed_tools', ONE, { ...TOOLS, tool_choice: { type: 'allowed_tools' } }, 'tool_choice'),
+  honoured('tool_choice.type = allowed_tools', 'tools', ALLOWED, CHOICE),
+  honoured('tool_choice.allowed_tools', 'tools', { mode: 'auto', tools: [TOOL] }, { ...CHOICE, tool_choice: ALLOWED }),
+  honoured('tool_choice.allowed_tools.mode', 'tool_choice', 'required', { ...CHOICE, tool_choice: ALLOWED }),
+  honoured('tool_choice.allowed_tools.tools', 'tools', [TOOL], { ...CHOICE, tool_choice: ALLOWED }),
   honoured('parallel_tool_calls', 'parallel_tool_calls', false, TOOLS),
   refused('functions', [{ name: 'f' }]),
   refused('function_call', { name: 'f' }),
@@ -115,9 +122,11 @@ export const CHAT: Api = {
       'tools[].function',
       'tool_choice',
       'tool_choice.function',
+      'tool_choice.allowed_tools',
       'messages[]',
       'messages[].tool_calls[]',
       'messages[].tool_calls[].function',
+      'messages[].tool_calls[].custom',
       CONTENT,
       `${CONTENT}.image_url`,
       `${CONTENT}.input_audio`,

@@ -23,7 +23,8 @@ test('a minimal request', () => {
     isWarmUp: false,
     stream: false,
     includeUsage: false,
-    formatNames: null,
+    names: [],
+    ignoredTools: [],
     choices: 1,
   });
 });
@@ -92,7 +93,8 @@ test('every parameter reaches the internal request', () => {
     isWarmUp: false,
     stream: true,
     includeUsage: true,
-    formatNames: null,
+    names: [],
+    ignoredTools: [],
     choices: 3,
   });
 });
@@ -171,49 +173,6 @@ test('messages: every role, text parts joined by line breaks', () => {
   ]);
 });
 
-test('tools, their calls, and images', () => {
-  const call = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } };
-  const { request } = parseChatCompletion({
-    messages: [
-      {
-        role: 'user',
-        content: [
-          { type: 'text', text: 'What is this?' },
-          { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=', detail: 'low' } },
-          { type: 'image_url', image_url: { url: 'https://example.com/a.png' } },
-        ],
-      },
-      { role: 'assistant', tool_calls: [call], reasoning_content: 'hm' },
-      { role: 'tool', content: 'rain', tool_call_id: 'c1' },
-    ],
-    tools: [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }],
-    tool_choice: { type: 'function', function: { name: 'weather' } },
-    parallel_tool_calls: false,
-    reasoning_effort: 'max',
-  });
-  assert.equal(request.messages, [
-    {
-      role: 'user',
-      content: [
-        { type: 'text', text: 'What is this?' },
-        { type: 'image', media_type: 'image/png', data: 'iVBORw0KGgo=' },
-        { type: 'image_url', url: 'https://example.com/a.png' },
-      ],
-    },
-    {
-      role: 'assistant',
-      content: '',
-      reasoning: 'hm',
-      tool_calls: [{ id: 'c1', name: 'weather', arguments: '{"city":"Oslo"}' }],
-    },
-    { role: 'tool', content: 'rain', tool_call_id: 'c1' },
-  ]);
-  assert.equal(request.tools, [{ name: 'weather', parameters: { type: 'object' } }]);
-  assert.equal(request.tool_choice, { name: 'weather' });
-  assert.is(request.parallel_tool_calls, false);
-  assert.is(request.reasoning_effort, 'xhigh');
-});
-
 test('unsupported parameters are refused by name', () => {
   const wishes = {
     functions: [{ name: 'f' }],
@@ -242,8 +201,8 @@ test('unsupported parameters are refused by name', () => {
 test('formats are accepted in the syntax of OpenAI and of llama-server', () => {
   const schema = { type: 'object', properties: { a: {} } };
   const formatOf = (fields: object) => {
-    const { request, formatNames } = parseChatCompletion({ messages: MESSAGES, ...fields });
-    return [request.format, formatNames?.theirs];
+    const { request, names } = parseChatCompletion({ messages: MESSAGES, ...fields });
+    return [request.format, names[0]?.theirs];
   };
   const json_schema = { name: 'thing', strict: true, schema, description: 'a thing' };
   assert.equal(formatOf({ response_format: { type: 'json_schema', json_schema } }), [

@@ -32,6 +32,7 @@ const tool = (name: string, more: object = {}): OpenAI.ChatCompletionFunctionToo
   type: 'function',
   function: { name, description: 'Forecasts the weather', parameters: SCHEMA, ...more },
 });
+const CUSTOM: OpenAI.ChatCompletionCustomTool = { type: 'custom', custom: { name: 'patch' } };
 const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'Will it rain?' }];
 /** The type of the client calls `seed` deprecated; svc keeps it. */
 const seeded = (seed: number): object => ({ seed });
@@ -134,6 +135,31 @@ test('a model whose template knows no tools calls them, and gets the result, as 
   assert.is(second.choices[0]?.finish_reason, 'length');
 });
 
+test('tools of other types are passed over, and the answer lists them', async () => {
+  const odd = { type: 'web_search' } as unknown as OpenAI.ChatCompletionTool;
+  const tools = [CUSTOM, tool('forecast'), odd, tool('history')];
+  const allowed_tools = { mode: 'required' as const, tools: [{ ...tool('history') }, { ...CUSTOM }] };
+  const ask = { ...ASK, tools, parallel_tool_calls: false, ...seeded(1) };
+  const tool_choice = { type: 'allowed_tools' as const, allowed_tools };
+  const whole = await client.chat.completions.create({ ...ask, tool_choice });
+  const [call] = whole.choices[0]?.message.tool_calls ?? [];
+  assert.ok(call?.type === 'function' && call.function.name === 'history', JSON.stringify(whole));
+  assert.equal((whole as { ignored_tools?: unknown }).ignored_tools, ['custom', 'web_search']);
+  const lists: unknown[] = [];
+  for await (const chunk of await client.chat.completions.create({ ...ask, tool_choice, n: 2, stream: true }))
+    if (chunk.choices[0]?.finish_reason !== null) lists.push((chunk as { ignored_tools?: unknown }).ignored_tools);
+  assert.equal(lists, [
+    ['custom', 'web_search'],
+    ['custom', 'web_search'],
+  ]);
+
+  const only = await client.chat.completions.create({ ...ask, tools: [CUSTOM], max_completion_tokens: 4 });
+  assert.is(only.choices[0]?.message.tool_calls, undefined);
+  assert.equal((only as { ignored_tools?: unknown }).ignored_tools, ['custom']);
+  const unlisted = await client.chat.completions.create({ ...ASK, max_completion_tokens: 4 });
+  assert.not('ignored_tools' in unlisted);
+});
+
 test('beside an output format a model answers in it or calls a tool, as it wants', async () => {
   const format = {
     type: 'json_schema' as const,
@@ -188,7 +214,11 @@ test('what cannot be enforced, or is no call, is refused by name', async () => {
   assert.is(await paramOf({ tool_choice: { type: 'function', function: { name: 'nothing' } } }), 'tool_choice');
   assert.is(await paramOf({ tool_choice: 'sometimes' }), 'tool_choice');
   assert.is(await paramOf({ tool_choice: 'required', tools: undefined }), 'tool_choice');
+  assert.is(await paramOf({ tools: [CUSTOM], tool_choice: 'required' }), 'tool_choice');
+  assert.is(await paramOf({ tools: [CUSTOM, tool('forecast')], tool_choice: CUSTOM }), 'tool_choice');
   const odd = { parameters: { type: 'object', not: {} } };
+  const strict = { tools: [CUSTOM, tool('odd', { ...odd, strict: true })] };
+  assert.is(await paramOf(strict), 'tools[1].parameters.not');
   assert.is(await paramOf({ tools: [tool('odd', { ...odd, strict: true })] }), 'tools[0].parameters.not');
   assert.is(await paramOf({ tools: [tool('odd', odd)], tool_choice: 'required' }), 'tools[0].parameters.not');
   assert.is(

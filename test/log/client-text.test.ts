@@ -30,11 +30,10 @@ import { ChatCompletionSchema } from '../../src/protocol/openai/chat-request.ts'
 import { InputItemSchema } from '../../src/protocol/openai/responses/items.ts';
 import { ResponsesSchema, TextFormatSchema } from '../../src/protocol/openai/responses/request.ts';
 import {
-  FunctionToolSchema,
   NamespaceToolSchema,
-  ToolChoiceSchema,
   ToolFieldsSchema as ResponsesToolFieldsSchema,
 } from '../../src/protocol/openai/responses/tools.ts';
+import { FunctionToolSchema, ToolChoiceSchema } from '../../src/protocol/openai/tools.ts';
 import { RerankFieldsSchema } from '../../src/protocol/cohere/rerank.ts';
 import { OllamaChatSchema } from '../../src/protocol/ollama/chat-request.ts';
 import { OllamaEmbedSchema } from '../../src/protocol/ollama/embed.ts';
@@ -103,6 +102,8 @@ function* chatBodies(): Generator<object, void, undefined> {
     const { messages = HELLO } = body as { messages?: unknown };
     yield { max_tokens: 1, ...body, messages: Array.isArray(messages) && messages.length === 0 ? HELLO : messages };
   }
+  for (const tool of planted(FunctionToolSchema, TEXT))
+    yield { max_tokens: 1, messages: HELLO, tools: [{ type: 'function', function: tool }], tool_choice: 'none' };
   for (const response_format of planted(ResponseFormatSchema, TEXT))
     yield { max_tokens: 1, messages: HELLO, response_format };
   for (const name of ['grammar', 'json_schema', 'functions', 'modalities', 'user'])

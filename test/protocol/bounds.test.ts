@@ -99,7 +99,7 @@ const FREE: Readonly<Record<string, readonly string[]>> = {
   'protocol/ollama/models.ts': ['CreateSchema.system'],
   'protocol/ollama/request.ts': ['jsonObject'],
   'protocol/openai/completions.ts': ['CompletionSchema.suffix'],
-  'protocol/openai/messages.ts': ['WireToolCallsSchema.arguments'],
+  'protocol/openai/messages.ts': ['WireToolCallsSchema.arguments', 'WireToolCallsSchema.input'],
   'protocol/openai/response-format.ts': ['jsonSchema'],
   'protocol/openai/responses/items.ts': [
     'content',
@@ -108,11 +108,8 @@ const FREE: Readonly<Record<string, readonly string[]>> = {
     'InputItemSchema.encrypted_content',
   ],
   'protocol/openai/responses/request.ts': ['ResponsesSchema.input', 'ResponsesSchema.instructions'],
-  'protocol/openai/responses/tools.ts': [
-    'FunctionToolSchema.description',
-    'FunctionToolSchema.parameters',
-    'NamespaceToolSchema.description',
-  ],
+  'protocol/openai/responses/tools.ts': ['NamespaceToolSchema.description'],
+  'protocol/openai/tools.ts': ['FunctionToolSchema.description', 'FunctionToolSchema.parameters'],
   'protocol/rerank.ts': ['RerankRequestSchema.query', 'RerankRequestSchema.documents'],
 };
 

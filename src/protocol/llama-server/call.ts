@@ -14,7 +14,7 @@ import type { ChatCompletionCall } from '../openai/chat-request.ts';
 import { formatOf } from '../openai/response-format.ts';
 import { sharedRequest, SHARED_FIELDS, toMaxTokens, type Unsupported } from '../openai/shared-fields.ts';
 
-export interface LlamaCall extends Pick<ChatCompletionCall, 'request' | 'isWarmUp' | 'stream' | 'formatNames'> {
+export interface LlamaCall extends Pick<ChatCompletionCall, 'request' | 'isWarmUp' | 'stream' | 'names'> {
   readonly limits: LineLimits;
   /** Names of the answer's fields; empty: all. */
   readonly responseFields: readonly string[];
@@ -60,7 +60,7 @@ export function toCall(call: AnswerFields, fields: Readonly<Record<string, unkno
     limits: { indent: call.n_indent, predictMs: call.t_max_predict_ms },
     responseFields: call.response_fields,
     stream: call.stream,
-    formatNames: format?.names ?? null,
+    names: format === null ? [] : [format.names],
   };
 }
 

@@ -7,19 +7,13 @@
  * and LM Studio, -1 means "no limit" for the token limits and "random" for the seed.
  */
 import * as v from 'valibot';
-import {
-  asksForCall,
-  GenerateRequestSchema,
-  LIMITS,
-  REASONING_EFFORTS,
-  ToolSchema,
-  type GenerateRequest,
-} from '../generate.ts';
+import { GenerateRequestSchema, LIMITS, REASONING_EFFORTS, type GenerateRequest } from '../generate.ts';
 import { given } from '../given.ts';
-import { formatOf, type OpenAiFormat } from './response-format.ts';
+import { TOOL_FIELDS, toolsOf } from './chat-tools.ts';
+import { formatOf } from './response-format.ts';
 import { toMessage } from './messages.ts';
 import { readFields, SHARED_FIELDS, sharedRequest, toMaxTokens, type Unsupported } from './shared-fields.ts';
-import { invalid, parse } from '../validate.ts';
+import { invalid, parse, type FieldNames } from '../validate.ts';
 
 export interface ChatCompletionCall {
   readonly request: GenerateRequest;
@@ -30,23 +24,17 @@ export interface ChatCompletionCall {
   readonly stream: boolean;
   /** `stream_options.include_usage`. */
   readonly includeUsage: boolean;
-  /** Caller's name of the `format` field, for errors; null: no format. */
-  readonly formatNames: OpenAiFormat['names'] | null;
+  /** Types of the tools that were passed over. */
+  readonly ignoredTools: readonly string[];
+  /** Caller's names of our fields, for errors. */
+  readonly names: readonly FieldNames[];
 }
 
-const { max_tokens, parallel_tool_calls, logprobs } = GenerateRequestSchema.entries;
+const { max_tokens, logprobs } = GenerateRequestSchema.entries;
 /** The fields that have our name and meaning, besides those of SHARED_FIELDS. */
 const SameSchema = v.pick(GenerateRequestSchema, ['reasoning_budget_tokens', 'chat_template_kwargs']);
-const tool = <Entries extends v.ObjectEntries>(entries: Entries) =>
-  v.object({ type: v.literal('function'), function: v.object(entries) });
-/** null means absent here, too: it is what Python's clients send of a tool without a description. */
-const WIRE_TOOL = {
-  ...ToolSchema.entries,
-  description: v.nullish(ToolSchema.entries.description.wrapped),
-  parameters: v.nullish(ToolSchema.entries.parameters.wrapped, {}),
-};
 
-/** Without the fields that messages.ts and response-format.ts read. */
+/** Without the fields that messages.ts, chat-tools.ts and response-format.ts read. */
 export const ChatCompletionSchema = v.object({
   ...SHARED_FIELDS,
   ...SameSchema.entries,
@@ -62,24 +50,19 @@ export const ChatCompletionSchema = v.object({
   ),
   max_tokens,
   max_completion_tokens: max_tokens,
-  tools: v.exactOptional(v.pipe(v.array(tool(WIRE_TOOL)), v.maxLength(LIMITS.tools))),
-  tool_choice: v.exactOptional(
-    v.union([v.picklist(['auto', 'none', 'required']), tool({ name: ToolSchema.entries.name })]),
-  ),
-  parallel_tool_calls,
+  ...TOOL_FIELDS,
   /** `max` is `xhigh` here: no limit. */
   reasoning_effort: v.exactOptional(v.picklist([...REASONING_EFFORTS, 'max'])),
   logprobs: v.exactOptional(v.boolean(), false),
   top_logprobs: logprobs,
 });
 
-type Call = v.InferOutput<typeof ChatCompletionSchema>;
-
 /** Throws INVALID_REQUEST with `param`. */
 export function parseChatCompletion(body: unknown): ChatCompletionCall {
   const fields = readFields(body, UNSUPPORTED);
   const call = parse(ChatCompletionSchema, fields);
   const format = formatOf(fields);
+  const tools = toolsOf(call);
   const limit = call.n_predict ?? call.max_completion_tokens ?? call.max_tokens;
   if ((call.top_logprobs ?? 0) > 0 && !call.logprobs) throw invalid('top_logprobs', 'requires logprobs: true');
   return {
@@ -87,7 +70,7 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
       ...sharedRequest(call, fields),
       ...parse(SameSchema, call),
       messages: call.messages.map(toMessage),
-      ...toolsOf(call),
+      ...tools.fields,
       ...given({
         max_tokens: toMaxTokens(limit),
         format: format?.format,
@@ -99,21 +82,11 @@ export function parseChatCompletion(body: unknown): ChatCompletionCall {
     isWarmUp: limit === 0,
     stream: call.stream,
     includeUsage: call.stream_options?.include_usage ?? false,
-    formatNames: format?.names ?? null,
-  };
-}
-
-function toolsOf({ tools = [], tool_choice: choice, parallel_tool_calls }: Call): Partial<GenerateRequest> {
-  if (tools.length === 0) {
-    if (asksForCall(choice)) throw invalid('tool_choice', 'requires tools');
-    return {};
-  }
-  return {
-    tools: tools.map(({ function: { description, ...each } }) => ({
-      ...each,
-      ...given({ description: description ?? undefined }),
-    })),
-    ...given({ tool_choice: typeof choice === 'object' ? choice.function : choice, parallel_tool_calls }),
+    ignoredTools: tools.ignored,
+    names: [
+      ...tools.places.map((theirs, index) => ({ ours: `tools[${String(index)}]`, theirs })),
+      ...(format === null ? [] : [format.names]),
+    ],
   };
 }
 

@@ -3,6 +3,8 @@ import type { Collector } from '../collect.ts';
 import { SvcError, type ErrorCode } from '../errors.ts';
 import type { FinishEvent, TokenLogprobs, ToolCallEvent } from '../generate.ts';
 import { given } from '../given.ts';
+import type { ChatCompletionCall } from './chat-request.ts';
+import { ignoredField } from './tools.ts';
 
 /** Fields that every chunk of an answer repeats. */
 export interface Answer {
@@ -29,7 +31,11 @@ export interface Delta {
 }
 
 /** `choices`: at least one. The route, the provider and the timings are those of the first. */
-export function toCompletion(answer: Answer, choices: readonly Collector[]): object {
+export function toCompletion(
+  answer: Answer,
+  choices: readonly Collector[],
+  { ignoredTools }: Pick<ChatCompletionCall, 'ignoredTools'>,
+): object {
   const [first] = choices as [Collector];
   const usage = toUsage(choices, choices.length);
   return {
@@ -44,6 +50,7 @@ export function toCompletion(answer: Answer, choices: readonly Collector[]): obj
       finish_reason: toFinishReason(choice.finish),
     })),
     ...(usage === null ? {} : { usage }),
+    ...ignoredField(ignoredTools),
     ...truncatedOf(first.finish),
     ...given({ repetition: choices.find(({ finish }) => finish.repetition)?.finish.repetition }),
     timings: first.finish.timings,
@@ -107,11 +114,17 @@ export function toChunk(
 }
 
 /** The last chunk of a choice. */
-export function toLastChunk(answer: Answer, index: number, facts: Collector, includeUsage: boolean): object {
+export function toLastChunk(
+  answer: Answer,
+  index: number,
+  facts: Collector,
+  { includeUsage, ignoredTools }: Pick<ChatCompletionCall, 'includeUsage' | 'ignoredTools'>,
+): object {
   return {
     ...answer,
     object: 'chat.completion.chunk',
     choices: [{ index, delta: {}, logprobs: null, finish_reason: toFinishReason(facts.finish) }],
+    ...ignoredField(ignoredTools),
     ...endOf(facts, includeUsage),
   };
 }

@@ -14,7 +14,7 @@ import { formatOf } from './response-format.ts';
 import { readFields, sharedRequest, SHARED_FIELDS, toMaxTokens, type Unsupported } from './shared-fields.ts';
 import { invalid, parse } from '../validate.ts';
 
-export interface CompletionCall extends Omit<ChatCompletionCall, 'request'> {
+export interface CompletionCall extends Omit<ChatCompletionCall, 'request' | 'ignoredTools'> {
   /** One for each prompt. */
   readonly requests: readonly CompletionRequest[];
   readonly echo: boolean;
@@ -66,7 +66,7 @@ export function parseCompletion(body: unknown): CompletionCall {
     isWarmUp: limit === 0,
     stream: call.stream,
     includeUsage: call.stream_options?.include_usage ?? false,
-    formatNames: format?.names ?? null,
+    names: format === null ? [] : [format.names],
   };
 }
 

@@ -19,7 +19,13 @@ export interface WireMessage {
 
 const { id, name } = ToolCallSchema.entries;
 const WireToolCallsSchema = v.pipe(
-  v.array(v.object({ id, type: v.literal('function'), function: v.object({ name, arguments: v.string() }) })),
+  v.array(
+    v.variant('type', [
+      v.object({ id, type: v.literal('function'), function: v.object({ name, arguments: v.string() }) }),
+      /** In the history of a client that has changed to svc. */
+      v.object({ id, type: v.literal('custom'), custom: v.object({ name, input: v.string() }) }),
+    ]),
+  ),
   v.maxLength(LIMITS.tools),
 );
 /** There may be parameters, such as a character set, before the encoding. */
@@ -55,7 +61,11 @@ export function toMessage(message: WireMessage, index: number): Message {
 function toToolCalls(calls: unknown, param: string): ToolCall[] {
   if (calls === undefined || calls === null) return [];
   const { tool_calls } = parse(v.object({ tool_calls: WireToolCallsSchema }), { tool_calls: calls }, param);
-  return tool_calls.map((call) => ({ id: call.id, ...call.function }));
+  return tool_calls.map((call) => {
+    if (call.type === 'function') return { id: call.id, ...call.function };
+    const { name: own, input } = call.custom;
+    return { id: call.id, name: own, arguments: JSON.stringify({ input }) };
+  });
 }
 
 function toContent(content: unknown, param: string): Message['content'] {

@@ -1,12 +1,12 @@
 /** Converts `response_format`, and llama-server's `json_schema` and `grammar`, to our `format`. */
 import * as v from 'valibot';
 import { FormatSchema, LIMITS, type Format } from '../generate.ts';
-import { invalid, parse } from '../validate.ts';
+import { invalid, parse, type FieldNames } from '../validate.ts';
 
 export interface OpenAiFormat {
   readonly format: Format;
-  /** Our name and the caller's name of the field that errors about the format refer to. */
-  readonly names: { readonly ours: string; readonly theirs: string };
+  /** Of the field that errors about the format refer to. */
+  readonly names: FieldNames;
 }
 
 const jsonSchema = v.record(v.string(), v.unknown());

@@ -318,7 +318,7 @@ test('what cannot be honoured is refused by name', () => {
     [{ tools: [{ type: 'function' }] }, 'tools[0].name'],
     [{ tool_choice: 'required' }, 'tool_choice'],
     [{ tools: CODEX, tool_choice: { type: 'web_search' } }, 'tool_choice'],
-    [{ tools: CODEX, tool_choice: { type: 'function', name: 'other' } }, 'tool_choice.name'],
+    [{ tools: CODEX, tool_choice: { type: 'function', name: 'other' } }, 'tool_choice'],
     [{ truncation: 'some' }, 'truncation'],
   ];
   for (const [body, param] of cases) {

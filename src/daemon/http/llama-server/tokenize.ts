@@ -3,7 +3,7 @@ import { Collector } from '../../../protocol/collect.ts';
 import { refuseFile } from '../../../protocol/generate.ts';
 import { parseDetokenize, parseTokenize, toTokens } from '../../../protocol/llama-server/tokenize.ts';
 import { parseChatCompletion } from '../../../protocol/openai/chat-request.ts';
-import { renamed } from '../../../protocol/validate.ts';
+import { renamedTo } from '../../../protocol/validate.ts';
 import { readJson } from '../body.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 
@@ -23,12 +23,12 @@ export async function detokenize(exchange: Exchange): Promise<void> {
 
 /** The prompt that a chat completion with the same body would have. */
 export async function applyTemplate(exchange: Exchange): Promise<void> {
-  const { request, formatNames } = parseChatCompletion(await readJson(exchange));
+  const { request, names } = parseChatCompletion(await readJson(exchange));
   refuseFile(request);
   try {
     const answer = await Collector.of(exchange.services.router.tokenize(request, contextOf(exchange)));
     exchange.reply.json(200, { prompt: answer.tokens.prompt ?? '' });
   } catch (error) {
-    throw formatNames === null ? error : renamed(error, formatNames.ours, formatNames.theirs);
+    throw renamedTo(error, names);
   }
 }

@@ -1,7 +1,7 @@
 /** `POST /v1/chat/completions` in OpenAI's format: whole, or as a stream that ends with `[DONE]` only if complete. */
 import { Collector } from '../../../protocol/collect.ts';
 import { refuseFile, type TokenLogprobs } from '../../../protocol/generate.ts';
-import { parseChatCompletion } from '../../../protocol/openai/chat-request.ts';
+import { parseChatCompletion, type ChatCompletionCall } from '../../../protocol/openai/chat-request.ts';
 import {
   toChunk,
   toCompletion,
@@ -19,42 +19,47 @@ import { choicesOf, headOf, STREAM, together, type Choices, type Events } from '
 
 export async function chatCompletions(exchange: Exchange): Promise<void> {
   const call = parseChatCompletion(await readJson(exchange));
-  const { request, stream, includeUsage } = call;
+  const { request, stream } = call;
   refuseFile(request);
   const answers = choicesOf(exchange, [request], call);
-  if (stream) await answerStream(exchange, answers, includeUsage);
-  else await answerWhole(exchange, answers);
+  if (stream) await answerStream(exchange, answers, call);
+  else await answerWhole(exchange, answers, call);
 }
 
-async function answerWhole({ id, reply }: Exchange, { all, failing }: Choices): Promise<void> {
+async function answerWhole(
+  { id, reply }: Exchange,
+  { all, failing }: Choices,
+  call: ChatCompletionCall,
+): Promise<void> {
   const answers = all.map((events) => Collector.of(events));
-  reply.json(200, toCompletion(headOf('chatcmpl', id), await together(answers, failing)));
+  reply.json(200, toCompletion(headOf('chatcmpl', id), await together(answers, failing), call));
 }
 
 /** Sends nothing before the first text or heartbeat: until then an error is an HTTP status, which clients can retry. */
-async function answerStream({ id, reply }: Exchange, { all, failing }: Choices, includeUsage: boolean): Promise<void> {
+async function answerStream(
+  { id, reply }: Exchange,
+  { all, failing }: Choices,
+  call: ChatCompletionCall,
+): Promise<void> {
   reply.stream(STREAM);
   const head = headOf('chatcmpl', id);
   const choices = await together(
-    all.map((events, index) => sendChoice(reply, events, { head, index, includeUsage })),
+    all.map((events, index) => sendChoice(reply, events, { head, index, call })),
     failing,
   );
-  await reply.write(endOf({ ...head, model: choices[0]?.start.model ?? '' }, choices, includeUsage));
+  await reply.write(endOf({ ...head, model: choices[0]?.start.model ?? '' }, choices, call.includeUsage));
   reply.end();
 }
 
 interface ChoiceOptions {
   readonly head: Answer;
   readonly index: number;
-  readonly includeUsage: boolean;
+  readonly call: ChatCompletionCall;
 }
 
 /** Resolves with the facts of the choice, without its content, when its last chunk is written. */
-async function sendChoice(
-  reply: Reply,
-  events: Events,
-  { head, index, includeUsage }: ChoiceOptions,
-): Promise<Collector> {
+async function sendChoice(reply: Reply, events: Events, { head, index, call }: ChoiceOptions): Promise<Collector> {
+  const { includeUsage } = call;
   const facts = new Collector();
   let answer = head;
   let opening = '';
@@ -85,7 +90,7 @@ async function sendChoice(
         await sendDelta(toToolCallDelta(event));
         break;
       case 'finish':
-        await send(toLastChunk(answer, index, facts, includeUsage));
+        await send(toLastChunk(answer, index, facts, call));
     }
   }
   return facts;

@@ -6,7 +6,7 @@ import { toOpenAiError, type Answer } from '../../../protocol/openai/chat-respon
 import type { ChatCompletionCall } from '../../../protocol/openai/chat-request.ts';
 import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/streams/sse.ts';
 import { withoutContent } from '../../../protocol/streams/warm-up.ts';
-import { renamed } from '../../../protocol/validate.ts';
+import { renamedTo } from '../../../protocol/validate.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
 import type { StreamFormat } from '../reply.ts';
 import { withErrors } from '../with-errors.ts';
@@ -31,13 +31,13 @@ export interface Choices {
   readonly failing: AbortController;
 }
 
-export type ChoicesCall = Pick<ChatCompletionCall, 'choices' | 'isWarmUp' | 'formatNames'>;
+export type ChoicesCall = Pick<ChatCompletionCall, 'choices' | 'isWarmUp' | 'names'>;
 
 /** Answers to each request. On a local model they share the computed prompt. */
 export function choicesOf(
   exchange: Exchange,
   requests: readonly GenerateRequest[],
-  { choices: count, isWarmUp, formatNames: names }: ChoicesCall,
+  { choices: count, isWarmUp, names }: ChoicesCall,
 ): Choices {
   const failing = new AbortController();
   const context = contextOf(exchange);
@@ -48,7 +48,7 @@ export function choicesOf(
     Array.from({ length: count }, (_, index) => {
       const answer = exchange.services.router.route(ofChoice(request, index), ofEach);
       const events = isWarmUp ? withoutContent(answer) : answer;
-      return names === null ? events : withErrors(events, (error) => renamed(error, names.ours, names.theirs));
+      return names.length === 0 ? events : withErrors(events, (error) => renamedTo(error, names));
     }),
   );
   return { all, failing };

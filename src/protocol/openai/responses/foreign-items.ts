@@ -1,7 +1,7 @@
 /**
  * Items of a conversation that began at OpenAI, of types that svc's answers do not have. Calls that the client answers
  * become calls of functions, and their results results of functions. What OpenAI ran itself is left out, as its tools
- * are (tools.ts); the response lists the types in `ignored_items`.
+ * are (../tools.ts); the response lists the types in `ignored_items`.
  */
 type Item = Readonly<Record<string, unknown>>;
 

@@ -8,8 +8,8 @@ import type { ContentPart, Message, ToolCall } from '../../generate.ts';
 import { LIMITS } from '../../limits.ts';
 import { invalid } from '../../validate.ts';
 import { joined, toAudio, toImage } from '../messages.ts';
+import { flatName } from '../tools.ts';
 import type { ContentItem, Placed } from './items.ts';
-import { flatName } from './tools.ts';
 
 export interface Conversation {
   readonly messages: Message[];

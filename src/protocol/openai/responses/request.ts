@@ -18,7 +18,7 @@ import {
 } from '../../generate.ts';
 import { given } from '../../given.ts';
 import { KeepAliveSchema } from '../../keep-alive.ts';
-import { clientFields, invalid, parse, renamed, stopList } from '../../validate.ts';
+import { clientFields, invalid, parse, renamed, renamedTo, stopList, type FieldNames } from '../../validate.ts';
 import { samplingOf, type Unsupported } from '../shared-fields.ts';
 import { ignoredTypes } from './foreign-items.ts';
 import { itemsOf, type Placed } from './items.ts';
@@ -217,21 +217,18 @@ function formatOf({ text: { format } }: Fields): Format | undefined {
   return { ...rest, ...given({ strict: strict ?? undefined }) };
 }
 
-/** Our field names, and the caller's. */
-const NAMES: readonly (readonly [ours: string, theirs: string])[] = [
-  ['format', 'text.format'],
-  ['max_tokens', 'max_output_tokens'],
-  ['reasoning_effort', 'reasoning.effort'],
-  ['logprobs', 'top_logprobs'],
-  ['truncate', 'truncation'],
+const NAMES: readonly FieldNames[] = [
+  { ours: 'format', theirs: 'text.format' },
+  { ours: 'max_tokens', theirs: 'max_output_tokens' },
+  { ours: 'reasoning_effort', theirs: 'reasoning.effort' },
+  { ours: 'logprobs', theirs: 'top_logprobs' },
+  { ours: 'truncate', theirs: 'truncation' },
 ];
 
 /** Renames our fields in an error to the caller's. `places`: for each message, the place of its item. */
 export function inTheirWords(error: unknown, { tools }: ResponsesCall, places: readonly string[]): unknown {
-  for (const [ours, theirs] of NAMES) {
-    const other = renamed(error, ours, theirs);
-    if (other !== error) return other;
-  }
+  const other = renamedTo(error, NAMES);
+  if (other !== error) return other;
   const { param = '' } = error as { readonly param?: unknown };
   const [ours, list, index, end] = /^(messages|tools)\[(\d+)\](\.tool_call_id$)?/.exec(String(param)) ?? [];
   const place = (list === 'tools' ? tools.places : places)[Number(index)];

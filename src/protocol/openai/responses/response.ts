@@ -3,6 +3,7 @@ import type { SvcError } from '../../errors.ts';
 import type { FinishEvent, RouteEvent, StartEvent, Usage } from '../../generate.ts';
 import { given } from '../../given.ts';
 import { openAiCode, openAiMessage, truncatedOf } from '../chat-response.ts';
+import { ignoredField } from '../tools.ts';
 import type { ContentItem, OutputItem } from './items.ts';
 import type { ResponseSettings } from './request.ts';
 
@@ -74,7 +75,7 @@ export function toResponse(facts: AnswerFacts): ResponseRecord {
     service_tier: 'default',
     store: facts.store,
     usage: finish?.usage === null || finish === null ? null : toUsage(finish.usage, facts.output),
-    ...(facts.ignoredTools.length === 0 ? {} : { ignored_tools: facts.ignoredTools }),
+    ...ignoredField(facts.ignoredTools),
     ...(facts.ignoredItems.length === 0 ? {} : { ignored_items: facts.ignoredItems }),
     ...given({ provider: start?.provider, route: route?.route, timings: finish?.timings }),
     ...(finish === null ? {} : { ...truncatedOf(finish), ...given({ repetition: finish.repetition }) }),
