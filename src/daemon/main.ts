@@ -11,7 +11,7 @@ import { modelNamesIn } from '../config/model-settings.ts';
 import type { DaemonFile } from '../home/daemon-file.ts';
 import { quantizeFile } from '../engine/quantize-file.ts';
 import { variable } from '../process/environment.ts';
-import { capabilitiesFile, resolvePaths } from '../home/paths.ts';
+import { capabilitiesFile, ownPaths } from '../home/paths.ts';
 import { LogFile } from '../log/log-file.ts';
 import { createLogger, StderrLog, Tee, type LogDestination, type Logger } from '../log/log.ts';
 import { hubEnvironment } from '../config/hub.ts';
@@ -52,7 +52,7 @@ import { ServiceManager } from './service-manager.ts';
  * cannot start: ALREADY_RUNNING, CONFIG_INVALID, CANNOT_WRITE.
  */
 export async function runDaemon(mode: DaemonFile['mode']): Promise<number> {
-  const paths = resolvePaths();
+  const paths = ownPaths();
   const config = loadConfig(paths);
   const logFile = new LogFile(paths.logFile);
   const destination = openLog(mode, logFile);

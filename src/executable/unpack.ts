@@ -24,7 +24,7 @@ import {
 import { dirname, join } from 'node:path';
 import { makeDirectorySync } from '../files/make-directory.ts';
 import { errorOfFiles } from '../files/svc-error.ts';
-import { makePrivateDirectory, resolvePaths } from '../home/paths.ts';
+import { makePrivateDirectory, ownPaths } from '../home/paths.ts';
 import { ownAsset, ownText } from '../process/own-files.ts';
 import { SvcError } from '../protocol/errors.ts';
 
@@ -64,7 +64,7 @@ function findOrUnpack(list: FileList): string {
   const beside = join(dirname(process.execPath), `files-${list.digest}`);
   if (isWhole(beside, list, [0])) return beside;
   if (list.isBeside) throw damaged(`${beside} is missing or incomplete`);
-  const parent = join(resolvePaths().cacheDir, 'executable');
+  const parent = join(ownPaths().cacheDir, 'executable');
   makePrivateDirectory(parent);
   const folder = join(parent, list.digest);
   try {

@@ -6,7 +6,6 @@
 import * as v from 'valibot';
 import writeFileAtomic from 'write-file-atomic';
 import { readText, readTextSync } from '../files/open-file.ts';
-import { ProcessIdentitySchema } from '../process/process-identity.ts';
 import { orElse, parsedJson } from '../protocol/foreign-text.ts';
 
 const nullableText = v.nullable(v.string());
@@ -21,7 +20,7 @@ const LastExitSchema = v.object({
 const DaemonFileSchema = v.object({
   pid: v.number(),
   /** Distinguishes it from a later process with the same pid. */
-  process: v.nullish(ProcessIdentitySchema),
+  process: v.nullish(v.object({ boot_id: v.string(), start_ticks: v.number() })),
   mode: v.picklist(['background', 'foreground', 'service']),
   version: v.string(),
   http: nullableText,

@@ -11,6 +11,7 @@ import { spaceHintOf, whyOf } from '../files/why.ts';
 import { SvcError } from '../protocol/errors.ts';
 import { variable, type Variable } from '../process/environment.ts';
 import { checkHome } from './home.ts';
+import { runningSocket } from './running-socket.ts';
 
 export interface Paths {
   readonly configFile: string;
@@ -53,10 +54,20 @@ interface Bases {
 }
 
 /**
- * The paths of this process. Throws CONFIG_INVALID when a configured path cannot be used, CANNOT_WRITE when SVC_HOME
- * cannot be created.
+ * The paths of this process; without SVC_SOCKET, with the control socket of the daemon that runs in this home. Throws as
+ * `ownPaths`.
  */
 export function resolvePaths(): Paths {
+  const paths = ownPaths();
+  if (variable('SVC_SOCKET') !== undefined) return paths;
+  return { ...paths, socketPath: runningSocket(paths.daemonFile) ?? paths.socketPath };
+}
+
+/**
+ * The paths of this process as its variables give them, for a new daemon. Throws CONFIG_INVALID when a configured path
+ * cannot be used, CANNOT_WRITE when SVC_HOME cannot be created.
+ */
+export function ownPaths(): Paths {
   const from = thisMachine();
   const paths = pathsFrom(from);
   const home = absolute(from, 'SVC_HOME');

@@ -3,14 +3,12 @@
  * processes with the same pid. Linux only; null elsewhere.
  */
 import { readFileSync } from 'node:fs';
-import * as v from 'valibot';
 
-export const ProcessIdentitySchema = v.object({
-  boot_id: v.string(),
+export interface ProcessIdentity {
+  readonly boot_id: string;
   /** Hundredths of a second from the boot to the start of the process. */
-  start_ticks: v.number(),
-});
-export type ProcessIdentity = v.InferOutput<typeof ProcessIdentitySchema>;
+  readonly start_ticks: number;
+}
 
 /** Returns the identity of a process. null: it does not run, or the system has no such data. */
 export function identifyProcess(pid: number): ProcessIdentity | null {

@@ -1,7 +1,7 @@
 /** Commands after an update of svc, an early crash of the daemon, or reuse of its pid by another process. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -84,6 +84,36 @@ test('stop never kills another process that got the pid of a dead daemon', async
     silent.close();
     bystander.kill('SIGKILL');
     await once(bystander, 'exit');
+  }
+});
+
+test('a command without the XDG_RUNTIME_DIR of the daemon, as from cron, finds the daemon', async ({ home }) => {
+  if (process.platform !== 'linux') return;
+  const user = join(home.dir, 'user');
+  const [session, tmp] = [join(home.dir, 'rt'), join(home.dir, 'tmp')];
+  for (const folder of [user, session, tmp]) mkdirSync(folder, { mode: 0o700 });
+  const cron = {
+    ...{ HOME: user, SVC_HOME: undefined, XDG_RUNTIME_DIR: undefined, TMPDIR: tmp },
+    ...{ XDG_CONFIG_HOME: undefined, XDG_DATA_HOME: undefined, XDG_STATE_HOME: undefined, XDG_CACHE_HOME: undefined },
+  };
+  const inSession = { ...cron, XDG_RUNTIME_DIR: session };
+  const socket = join(session, 'svc', 'svc.sock');
+  try {
+    assertExit(await svc(['start', '--timeout', '150s'], { home, env: inSession }), 0);
+    const status = await svc(['status', '--json'], { home, env: cron });
+    assertExit(status, 0);
+    assert.is((JSON.parse(status.stdout) as StatusRecord).socket, socket);
+    const answered = await svc(['run', '--max-tokens', '4', 'Hello'], { home, env: cron });
+    assertExit(answered, 0);
+    assert.not.match(answered.stderr, 'starting the daemon');
+    assert.match((await svc(['stop', '--force'], { home, env: cron })).stdout, 'svc has stopped');
+    assertExit(await svc(['status'], { home, env: inSession }), 3);
+
+    assertExit(await svc(['start', '--timeout', '150s'], { home, env: inSession }), 0);
+    assertExit(await svc(['uninstall', '--yes'], { home, env: cron }), 0);
+    assert.not.ok(existsSync(socket), 'the daemon has ended');
+  } finally {
+    await svc(['stop', '--force'], { home, env: inSession });
   }
 });
 

@@ -46,7 +46,7 @@ test('run loads the client and the paths, but no library, store or schema', () =
   assert.equal(
     outside(
       loaded,
-      /^(node:[\w/]+|src\/client\/[\w-]+\.ts|src\/cli\/([\w-]+\/)?[\w-]+\.ts|src\/home\/(paths|home)\.ts|src\/process\/(environment|own-files|own-program)\.ts|src\/config\/version\.ts|src\/net\/silence-timer\.ts|src\/files\/[\w-]+\.ts|src\/log\/format\.ts|src\/protocol\/(media\/media-type|model\/named|streams\/ndjson|[\w-]+)\.ts)$/,
+      /^(node:[\w/]+|src\/client\/[\w-]+\.ts|src\/cli\/([\w-]+\/)?[\w-]+\.ts|src\/home\/(paths|home|running-socket)\.ts|src\/process\/(environment|own-files|own-program|process-identity)\.ts|src\/config\/version\.ts|src\/net\/silence-timer\.ts|src\/files\/[\w-]+\.ts|src\/log\/format\.ts|src\/protocol\/(media\/media-type|model\/named|streams\/ndjson|[\w-]+)\.ts)$/,
     ),
     [],
   );

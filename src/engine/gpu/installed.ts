@@ -10,7 +10,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import * as v from 'valibot';
-import { resolvePaths, type Paths } from '../../home/paths.ts';
+import { ownPaths, type Paths } from '../../home/paths.ts';
 import { orElse, parsedJson } from '../../protocol/foreign-text.ts';
 import { BACKEND_PACKAGES, type BackendPackage } from './packages.ts';
 
@@ -66,7 +66,7 @@ export function installedBackend(
 
 /** Returns the backend that engines of this user load. `isOther`: there is one, for another version of svc. */
 export function backendOfUser(): { readonly installed: InstalledBackend | null; readonly isOther: boolean } {
-  const folder = orElse(() => backendsFolder(resolvePaths()), null);
+  const folder = orElse(() => backendsFolder(ownPaths()), null);
   if (folder === null) return { installed: null, isOther: false };
   const installed = installedBackend(folder);
   const names = orElse(() => readdirSync(folder), []);
