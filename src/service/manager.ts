@@ -28,6 +28,8 @@ export interface Manager {
   enable(): Promise<void>;
   /** Stops and disables the service. Succeeds if it is not enabled. REQUIRES: its files still exist. */
   disable(): Promise<void>;
+  /** Keeps the manager from starting again, after a crash, a service that was killed; it starts at the next login. */
+  stop(): Promise<void>;
   /** Makes the manager forget the service, after its files were deleted. */
   forget(): Promise<void>;
   /** null: the manager does not respond. */
@@ -74,6 +76,9 @@ const systemd: Manager = {
     await systemctl('disable', '--now', SOCKET_UNIT).catch(() => undefined);
     await systemctl('disable', '--now', SERVICE_UNIT);
   },
+  async stop() {
+    await systemctl('stop', SERVICE_UNIT);
+  },
   async forget() {
     await systemctl('daemon-reload');
   },
@@ -110,6 +115,10 @@ const launchd: Manager = {
         });
       await sleep(POLL_MS);
     }
+  },
+  // launchd has no stop that outlasts a crash: the agent is unloaded.
+  async stop() {
+    await this.disable();
   },
   forget: () => Promise.resolve(),
   async state() {
@@ -149,6 +158,8 @@ const taskScheduler: Manager = {
     await schtasks('/End', '/TN', TASK_NAME).catch(() => undefined);
     await schtasks('/Delete', '/TN', TASK_NAME, '/F').catch(() => undefined);
   },
+  // A task is not started again after a crash.
+  stop: () => Promise.resolve(),
   forget: () => Promise.resolve(),
   async state() {
     // A number: the words of schtasks are in the system's language. Missing task: an empty line.

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { VERSION } from '../../src/config/version.ts';
 import { readDaemonFile, writeDaemonFile, type DaemonFile } from '../../src/home/daemon-file.ts';
+import { childEnvironment } from '../../src/process/environment.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
 import { assertExit } from '../support/exit.ts';
 import { spawnDaemon } from '../support/daemon.ts';
@@ -115,6 +116,26 @@ test('a command without the XDG_RUNTIME_DIR of the daemon, as from cron, finds t
   } finally {
     await svc(['stop', '--force'], { home, env: inSession });
   }
+});
+
+test('systemd does not start a service again that hung and was killed', async ({ home }) => {
+  if (process.platform !== 'linux') return;
+  const bin = join(home.dir, 'bin');
+  const asked = join(home.dir, 'asked');
+  mkdirSync(bin);
+  const script = `#!/bin/sh\necho "$*" >>'${asked}'\ncase "$*" in *show*) echo ActiveState=active;; esac\n`;
+  writeFileSync(join(bin, 'systemctl'), script, { mode: 0o755 });
+  const { PATH = '' } = childEnvironment();
+  const env = { XDG_CONFIG_HOME: join(home.dir, 'xdg'), PATH: `${bin}:${PATH}` };
+  assertExit(await svc(['service', 'install'], { home, env }), 0);
+  const daemon = await spawnDaemon(home, { args: ['serve', '--mode', 'service'] }).settled();
+  daemon.kill('SIGSTOP');
+  writeFileSync(asked, '');
+  const stop = await svc(['stop', '--force'], { home, env });
+  assertExit(stop, 0);
+  assert.match(stop.stdout, 'svc was killed');
+  assert.is((await daemon.exit).signal, 'SIGKILL');
+  assert.is(readFileSync(asked, 'utf8'), '--user --no-ask-password stop svc.service\n');
 });
 
 test('garbage in place of the files that a daemon leaves does not prevent a start', async ({ home, run }) => {

@@ -72,6 +72,11 @@ export async function removeServiceOf(paths: Paths): Promise<void> {
   if (serviceFilesOf(paths).length > 0) await removeService(serviceManager());
 }
 
+/** Makes the manager take a killed daemon of this home for stopped. Throws INTERNAL if the manager refuses. */
+export async function stopServiceOf(paths: Paths): Promise<void> {
+  if (serviceFilesOf(paths).length > 0) await serviceManager().stop();
+}
+
 /**
  * Before a restart of the service: makes it start this installation, if it starts another one. Throws INVALID_REQUEST
  * for a service that svc did not install.

@@ -8,6 +8,7 @@ import type { Paths } from '../../home/paths.ts';
 import { bootId, identifyProcess, isAlive as isSameProcess } from '../../process/process-identity.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { say } from '../terminal/output.ts';
+import { stopServiceOf } from './service.ts';
 
 /** Time after the drain for closing engines and listeners, and for the last log lines. */
 const CLOSING_MS = 10_000;
@@ -16,7 +17,8 @@ const POLL_MS = 25;
 
 /**
  * Resolves when the process of the daemon is gone; says so if it has to be killed. `drainMs`: how long requests in
- * flight may take to finish. `force`: with a shorter patience. Throws TIMEOUT if it cannot even be killed.
+ * flight may take to finish. `force`: with a shorter patience. Throws TIMEOUT if it cannot even be killed, and INTERNAL if
+ * it was killed and the service manager refuses to leave it stopped.
  */
 export async function stopDaemon(
   paths: Paths,
@@ -29,8 +31,11 @@ export async function stopDaemon(
   const killed = !(await endsWithin(pid, patienceMs));
   if (killed) {
     say(`the daemon ${heard ? 'does not end' : 'does not answer'}: killing it (pid ${String(pid)})`);
+    const isService = readDaemonFile(paths.daemonFile)?.mode === 'service';
     kill(pid);
     if (!(await endsWithin(pid, CLOSING_MS))) throw new SvcError('TIMEOUT', `process ${String(pid)} cannot be killed`);
+    // To the service manager that was a crash, after which it starts the daemon again.
+    if (isService) await stopServiceOf(paths);
   }
   return { wasRunning: true, killed };
 }
