@@ -1,6 +1,6 @@
 /** `svc run` with a real daemon and engine. */
-import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { closeSync, constants, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { suite } from 'uvu';
@@ -259,6 +259,27 @@ test('--schema and --grammar constrain the answer by a file', async ({ run, home
   const grammar = join(home.dir, 'answer.gbnf');
   writeFileSync(grammar, '# one word\nroot ::= "yes" | "no"\n');
   assert.match((await run('--grammar', grammar, QUESTION)).stdout, /^(yes|no)\n$/);
+});
+
+test('a schema may come from a FIFO, and Ctrl-C ends the wait for it', async ({ home }) => {
+  if (process.platform === 'win32') return;
+  const fifo = join(home.dir, 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  const waiting = async () => {
+    const running = spawnSvc(['run', '--no-start', '--schema', fifo, QUESTION], { home });
+    // Until there is a reader, a FIFO cannot be opened like this.
+    const writer = await waitFor('a reader', () => openSync(fifo, constants.O_WRONLY | constants.O_NONBLOCK));
+    return { running, writer };
+  };
+  const first = await waiting();
+  writeSync(first.writer, '[1]');
+  closeSync(first.writer);
+  assert.match((await first.running.result).stderr, /fifo:1:1: the schema must be a JSON object/);
+
+  const second = await waiting();
+  second.running.child.kill('SIGINT');
+  assert.is((await second.running.result).signal, 'SIGINT');
+  closeSync(second.writer);
 });
 
 test('an invalid schema or grammar is reported with line and column', async ({ run, home }) => {

@@ -16,15 +16,15 @@ export interface FormatFile {
 }
 
 /** Returns null if neither is given. Throws INPUT_INVALID. */
-export function readFormat(schema: string | undefined, grammar: string | undefined): FormatFile | null {
+export async function readFormat(schema: string | undefined, grammar: string | undefined): Promise<FormatFile | null> {
   if (schema !== undefined && grammar !== undefined)
     throw new SvcError('INVALID_REQUEST', '--schema and --grammar exclude each other', { hint: 'give one of them' });
-  if (schema !== undefined) return readSchema(schema);
-  return grammar === undefined ? null : readGrammar(grammar);
+  if (schema !== undefined) return await readSchema(schema);
+  return grammar === undefined ? null : await readGrammar(grammar);
 }
 
-function readSchema(file: string): FormatFile {
-  const source = readTextFile(file, LIMITS.schemaBytes);
+async function readSchema(file: string): Promise<FormatFile> {
+  const source = await readTextFile(file, LIMITS.schemaBytes);
   const errors: ParseError[] = [];
   const root = parseTree(source, errors, { disallowComments: true });
   const [error] = errors;
@@ -46,8 +46,8 @@ function readSchema(file: string): FormatFile {
   };
 }
 
-function readGrammar(file: string): FormatFile {
-  const source = readTextFile(file, LIMITS.grammarBytes);
+async function readGrammar(file: string): Promise<FormatFile> {
+  const source = await readTextFile(file, LIMITS.grammarBytes);
   if (source === '') throw new SvcError('INPUT_INVALID', `${file} is empty: a grammar needs a rule named root`);
   return {
     format: { type: 'grammar', grammar: source },

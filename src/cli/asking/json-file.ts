@@ -3,8 +3,8 @@ import { LIMITS } from '../../protocol/limits.ts';
 import { readTextFile } from './text-file.ts';
 
 /** Reads a JSON file with `read`, whose SvcError names the place in it. Throws INPUT_INVALID, which names the file. */
-export function readJsonFile<Value>(file: string, hint: string, read: (json: unknown) => Value): Value {
-  const source = readTextFile(file, LIMITS.bodyBytes);
+export async function readJsonFile<Value>(file: string, hint: string, read: (json: unknown) => Value): Promise<Value> {
+  const source = await readTextFile(file, LIMITS.bodyBytes);
   try {
     return read(JSON.parse(source));
   } catch (error) {

@@ -19,8 +19,8 @@ const FileSchema = v.object({
 const HINT = 'a list of messages: [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}]';
 
 /** Throws INPUT_INVALID with the place in the file. */
-export function readMessages(file: string): Message[] {
-  return readJsonFile(file, HINT, (messages) =>
+export async function readMessages(file: string): Promise<Message[]> {
+  return await readJsonFile(file, HINT, (messages) =>
     parse(FileSchema, { messages }).messages.map((message, index) => toMessage(asOnTheWire(message), index)),
   );
 }

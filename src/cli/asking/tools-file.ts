@@ -25,8 +25,8 @@ const FileSchema = v.object({
 const HINT = 'a list of tools: [{"name": "…", "description": "…", "parameters": {a JSON Schema}}]';
 
 /** Throws INPUT_INVALID with the place in the file. */
-export function readTools(file: string): Tool[] {
-  return readJsonFile(file, HINT, (tools) => parse(FileSchema, { tools }).tools);
+export async function readTools(file: string): Promise<Tool[]> {
+  return await readJsonFile(file, HINT, (tools) => parse(FileSchema, { tools }).tools);
 }
 
 /** `--tool-choice`: every word that is not such a choice is the name of a tool. */

@@ -245,7 +245,7 @@ async function readPrompt({ model, prompt: typed, isInputAwaited }: Asked): Prom
 async function formatFile({ schema, grammar }: RunFlags): Promise<FormatFile | null> {
   if (schema === undefined && grammar === undefined) return null;
   const { readFormat } = await import('../asking/format-file.ts');
-  return readFormat(schema, grammar);
+  return await readFormat(schema, grammar);
 }
 
 /** undefined: without `--continue`. */
@@ -263,7 +263,7 @@ function modelOf({ model, provider, cloud }: RunFlags, continued: Continued): st
 }
 
 async function messagesFile({ messages }: RunFlags): Promise<readonly Message[]> {
-  return messages === undefined ? [] : (await import('../asking/messages-file.ts')).readMessages(messages);
+  return messages === undefined ? [] : await (await import('../asking/messages-file.ts')).readMessages(messages);
 }
 
 async function toolsOf({
@@ -273,7 +273,7 @@ async function toolsOf({
   if (tools === undefined && choice === undefined) return {};
   const { readTools, toolChoiceOf } = await import('../asking/tools-file.ts');
   return given({
-    tools: tools === undefined ? undefined : readTools(tools),
+    tools: tools === undefined ? undefined : await readTools(tools),
     tool_choice: choice === undefined ? undefined : toolChoiceOf(choice),
   });
 }

@@ -39,7 +39,7 @@ export const spec = {
 export const run: Run<typeof spec> = async ({ file, json }, { name }) => {
   checkModelId(name);
   const isInput = file === '-';
-  const text = isInput ? await readInput(LARGEST_BYTES) : readTextFile(file, LARGEST_BYTES);
+  const text = isInput ? await readInput(LARGEST_BYTES) : await readTextFile(file, LARGEST_BYTES);
   const what = isInput ? 'standard input' : file;
   const { settings, adapters, skipped } = parseModelfile(text, what);
   await checkUnused(name);
