@@ -5,8 +5,11 @@
 
 import { LIMITS } from '../protocol/limits.ts';
 
-/** Kind of names that shell completion offers, where there are no fixed choices. */
-export type Completes = 'model' | 'provider' | 'setting' | 'file';
+/**
+ * Kind of names that shell completion offers, where there are no fixed choices. `provider`: those that can answer;
+ * `catalogue`: the providers that svc knows.
+ */
+export type Completes = 'model' | 'provider' | 'catalogue' | 'setting' | 'file';
 
 interface FlagFacts {
   readonly summary: string;

@@ -8,6 +8,7 @@ import { ALIASES } from '../../src/cli/aliases.ts';
 import { loadSpecs } from '../../src/cli/commands.ts';
 import { SHELLS } from '../../src/cli/commands/completion/shells.ts';
 import { GROUPS } from '../../src/cli/groups.ts';
+import { catalogue } from '../../src/config/catalogue.ts';
 import { settingNames } from '../../src/config/settings.ts';
 import { assertExit } from '../support/exit.ts';
 import { makeHome, type Home } from '../support/home.ts';
@@ -73,6 +74,7 @@ function check(complete: Complete): void {
   assert.ok(complete('run', '-m', 'b').includes('builtin'));
   assert.ok(complete('run', 'a prompt', '--model', 'b').includes('builtin'));
   assert.equal(complete('run', '--provider', ''), ['local']);
+  assert.equal(complete('provider', 'set', '').sort(), [...catalogue().keys()].sort());
   assert.ok(complete('run', 'b').includes('builtin'));
   assert.ok(complete('model', 'add', './pack').includes('./package.json'));
 }

@@ -3,6 +3,7 @@
  * from `svc model list` and `svc provider list` when Tab is pressed: both work without a daemon and take a fraction
  * of a second. Everything else is written into the script.
  */
+import { catalogue } from '../../../config/catalogue.ts';
 import { settingNames } from '../../../config/settings.ts';
 import { GROUPS } from '../../groups.ts';
 import type { Argument, Flag, Spec } from '../../spec.ts';
@@ -56,6 +57,8 @@ function offerOf(completes: Argument['completes'], orFile: boolean): Offer {
       return { kind: 'listed', by: 'model', orFile };
     case 'provider':
       return { kind: 'listed', by: 'provider', orFile: false };
+    case 'catalogue':
+      return { kind: 'words', words: [...catalogue().keys()] };
     case 'setting':
       return { kind: 'words', words: settingNames() };
     case 'file':

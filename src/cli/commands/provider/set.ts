@@ -21,7 +21,7 @@ export const spec = {
     'A provider that svc knows (`svc provider list --all`) needs only its key; on a terminal, svc asks for it. Settings that are not given again keep their values. A running daemon applies the change at once.',
     'A key is never an argument: type it, pipe it to standard input, or keep it in an environment variable of the daemon.',
   ],
-  arguments: [providerArgument],
+  arguments: [{ ...providerArgument, completes: 'catalogue' }],
   flags: {
     kind: {
       kind: 'choice',
