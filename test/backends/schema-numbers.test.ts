@@ -68,6 +68,25 @@ test('numbers that users meet', () => {
   assertNumbers(number({ exclusiveMaximum: 100 }), ['99.999999999999'], ['99.9999999999999999', '100']);
 });
 
+test('a range without numbers is refused', () => {
+  for (const bound of [5, 0.5, 0, -0.5, -0.25, -5, 12.34]) {
+    for (const [low, high] of [
+      [{ minimum: bound }, { exclusiveMaximum: bound }],
+      [{ exclusiveMinimum: bound }, { maximum: bound }],
+      [{ exclusiveMinimum: bound }, { exclusiveMaximum: bound }],
+      [{ minimum: bound + 0.25 }, { maximum: bound }],
+    ])
+      assert.throws(
+        () => schemaGrammar({ type: 'number', ...low, ...high }, 'schema'),
+        /allows no number/,
+        String(bound),
+      );
+    const only = readerOf(schemaGrammar({ type: 'number', minimum: bound, maximum: bound }, 'schema'));
+    assert.ok(only(String(bound)));
+    assert.not(only(`${String(bound)}1`));
+  }
+});
+
 test('integers have as many digits as 64 bits', () => {
   const [snowflake, most] = ['123456789012345678', String(2n ** 64n - 1n)];
   assertNumbers({ type: 'integer' }, [snowflake, most, `-${snowflake}`, '0', '-0'], ['1.5', '01', '1e5']);

@@ -108,8 +108,9 @@ function decimalOf(value: number, roundsUp: boolean): Decimal {
   const unit = 10n ** BigInt(Math.max(0, -shift));
   const scaled = BigInt(whole + decimals) * 10n ** BigInt(Math.max(0, shift));
   const rounded = scaled / unit + (roundsUp && scaled % unit > 0n ? 1n : 0n);
-  const fraction = String(rounded % (LARGEST + 1n)).padStart(DIGITS, '0');
-  return { whole: rounded / (LARGEST + 1n), fraction: fraction.replace(/0+$/, '') };
+  let fraction = String(rounded % (LARGEST + 1n)).padStart(DIGITS, '0');
+  while (fraction.endsWith('0')) fraction = fraction.slice(0, -1);
+  return { whole: rounded / (LARGEST + 1n), fraction };
 }
 
 /** The last integer part of numbers up to `high`, and the largest fraction after it; null: any. */
@@ -172,7 +173,7 @@ function between(
   const isHighNumber = highRest !== '' || !excludesHigh;
   if (from === to) {
     const rest = isHighNumber ? between(lowRest, excludesLow, highRest, excludesHigh, left - 1) : null;
-    return then(from, rest, isLowNumber);
+    return then(from, rest, isLowNumber && isHighNumber);
   }
   return choice([
     then(from, atLeast(lowRest, excludesLow, left - 1), isLowNumber),
