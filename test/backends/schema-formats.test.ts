@@ -129,7 +129,7 @@ test('a URI has any scheme, host, port, path, query and fragment', () => {
     'https://Example.com/',
     'https://user:secret@example.com/',
     'https://a.com/a%20b.md',
-    'https://registry.npmjs.org/@types/node',
+    'https://unpkg.com/@types/node',
     'https://en.wikipedia.org/wiki/C_(programming_language)',
     'https://example.com/search?q=a+b&from=%C3%BC',
     'https://example.com?q=a',
