@@ -191,7 +191,7 @@ const UNENFORCEABLE: readonly (readonly [schema: unknown, param: string])[] = [
   [{ pattern: null }, 'schema.pattern'],
 ];
 
-/** No grammar has their values, whatever is left out. */
+/** Refused even where keywords may be left out: the schema is invalid, or no value fits it. */
 const INVALID: readonly (readonly [schema: unknown, param: string])[] = [
   [{ type: 'object', required: ['a'], propertyNames: { enum: ['b'] } }, 'schema.required'],
   [{ type: 'colour' }, 'schema.type'],

@@ -1,4 +1,4 @@
-/** Which engines count as stalled: by what their heartbeats tell, on the real clock. */
+/** Which engines count as stalled, judged by their heartbeats on the real clock. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { StallWatch } from '../../src/backends/local/stall-watch.ts';

@@ -103,7 +103,7 @@ export async function withNearFiles<Result>(
   }
 }
 
-/** Resolves with false if the file would have to be copied. Device numbers do not tell: one disk has several mounts. */
+/** Resolves with false if the file would have to be copied. Two mounts of one disk can have the same device number. */
 async function canMove(from: string, to: string): Promise<boolean> {
   try {
     await link(from, to);

@@ -5,7 +5,7 @@
  * processes respect. A registry that cannot be parsed is an error and is never overwritten.
  *
  * Ollama's folder of models has a folder `blobs` with files of the same names. In a folder that is also Ollama's, svc
- * changes nothing, because it could not tell whose file it deletes.
+ * changes nothing, because a file that it deletes might be Ollama's.
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';

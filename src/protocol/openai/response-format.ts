@@ -5,7 +5,7 @@ import { invalid, parse, type FieldNames } from '../validate.ts';
 
 export interface OpenAiFormat {
   readonly format: Format;
-  /** Of the field that errors about the format refer to. */
+  /** Name of the field that errors about the format refer to. */
   readonly names: FieldNames;
 }
 

@@ -5,7 +5,7 @@ import type { JsonObject } from './keywords.ts';
 /** Maximum digits of an integer, as many as the largest of 64 bits has, and of a fraction. */
 export const DIGITS = 20;
 const LARGEST = 10n ** BigInt(DIGITS) - 1n;
-/** Digits that a double tells apart: a longer decimal may be read as the bound that it does not reach. */
+/** Decimal digits that a double keeps. A longer decimal just below a bound may be read as the bound. */
 const EXACT_DIGITS = 15;
 
 const FRACTION = `"." [0-9]{1,${String(DIGITS)}}`;
