@@ -58,7 +58,7 @@ class LlamaEncoder final : public Encoder {
     if (Status status = Reserve(static_cast<std::uint32_t>(batch_.size())); !status.ok()) {
       return status;
     }
-    const Status status = Compute(inputs.size(), abort, vectors);
+    Status status = Compute(inputs.size(), abort, vectors);
     if (batch_.size() > kBatchTokens) context_.reset();
     return status;
   }
