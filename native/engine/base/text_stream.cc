@@ -85,10 +85,19 @@ void TextStream::TakeCharacters(bool all) {
 bool TextStream::Push(std::string_view bytes, std::string* text) {
   bytes_ += bytes;
   TakeCharacters(false);
+  return Search(0, text);
+}
 
+bool TextStream::PassStop(std::string* text) {
+  stopped_by_ = std::string::npos;
+  return Search(FirstCharacter(characters_).length, text);
+}
+
+// `from`: where stop strings of the client may begin. Those of the template may begin anywhere.
+bool TextStream::Search(std::size_t from, std::string* text) {
   std::size_t end = std::string::npos;
   for (std::size_t i = 0; i < stop_.size(); ++i) {
-    const std::size_t found = characters_.find(stop_[i]);
+    const std::size_t found = characters_.find(stop_[i], i < told_ ? from : 0);
     if (found >= end) continue;
     end = found;
     stopped_by_ = i;

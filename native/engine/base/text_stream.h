@@ -22,8 +22,13 @@ class TextStream {
   explicit TextStream(std::vector<std::string> stop, std::vector<std::string> own_stop = {});
 
   // Adds the bytes of a token and appends the text that may be delivered now to *text. Returns true
-  // when a stop string is complete: the text has ended. REQUIRES: no Push has returned true.
+  // when a stop string is complete: the text has ended. REQUIRES: no call has returned true, except
+  // before a PassStop.
   bool Push(std::string_view bytes, std::string* text);
+
+  // The stop string that stopped_by() names is text after all: goes on behind its first character.
+  // Otherwise as Push. REQUIRES: stopped_by() is not null.
+  bool PassStop(std::string* text);
 
   // Appends everything held back to *text. For a generation that ended without a stop string.
   void Finish(std::string* text);
@@ -38,6 +43,7 @@ class TextStream {
 
  private:
   void TakeCharacters(bool all);
+  bool Search(std::size_t from, std::string* text);
 
   std::vector<std::string> stop_;               // then those of the template
   std::size_t told_;                            // number of those before the template's

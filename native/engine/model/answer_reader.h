@@ -17,6 +17,9 @@ class AnswerReader {
   // that may yet become part of a tag is held back until `last`. REQUIRES: no call with `last`
   // before.
   virtual void Read(const std::string& text, bool last, GenerationOutput* output) = 0;
+  // True if `stop` would begin in the content, should the answer go on with `unread` and then
+  // `stop`. False: it begins in reasoning, a tool call or a tag.
+  virtual bool BeginsInContent(const std::string& unread, const std::string& stop) const = 0;
   // True if a tool call was read.
   virtual bool has_called() const = 0;
 };

@@ -27,6 +27,8 @@ class AnswerText {
     said_bytes_ += piece.size();
     return stream_.Push(piece, text);
   }
+  // The stop string of the request that ended it is text after all. Otherwise as Say.
+  bool PassStop(std::string* text) { return stream_.PassStop(text); }
   // Log probabilities of the next token; delivered with the text that the token begins.
   void Tell(const TokenLogprobs& logprobs) { untold_.push_back({said_bytes_, logprobs}); }
   // Appends everything held back to *text. For an answer that ended without a stop string.

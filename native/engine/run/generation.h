@@ -126,6 +126,17 @@ class Generation : Submission {
     const auto found = spelled.find(token);
     return found != spelled.end() ? found->second : decoder.Piece(token);
   }
+  // Adds a token's bytes; what may be shown now is appended to *text, which holds what was not
+  // written yet. True: a stop string ends the answer. Those of the request end only the content:
+  // models repeat them in their reasoning, and a call that is cut off cannot be carried out.
+  bool Say(const std::string& piece, std::string* text) {
+    bool stopped = answer.Say(piece, text);
+    while (stopped && reader != nullptr && answer.stopped_by() != nullptr &&
+           !reader->BeginsInContent(*text, *answer.stopped_by())) {
+      stopped = answer.PassStop(text);
+    }
+    return stopped;
+  }
   // Puts a piece of the text into *output, and the tokens since the last one, if they are wanted.
   void Write(std::string text, bool last, GenerationOutput* output) {
     if (lists_tokens) {

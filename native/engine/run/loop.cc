@@ -483,7 +483,7 @@ bool Loop::Append(Generation& generation, Token token, bool whole, std::string* 
   FinishReason reason = FinishReason::kStop;
   const bool ends = decoder_->IsEndOfGeneration(token);
   if (!ends || generation.spelled.contains(token)) {
-    if (generation.answer.Say(generation.Piece(*decoder_, token), text)) {
+    if (generation.Say(generation.Piece(*decoder_, token), text)) {
       Finish(generation, generation.End(now_(), FinishReason::kStop, std::move(*text)));
       return true;
     }

@@ -115,6 +115,25 @@ TEST(AStopStringMaySpanCharactersAndTokens) {
   EXPECT_EQ(Run({"\u20AC!"}, {"5 \xE2", "\x82\xAC", "! more"}), "5 ");
 }
 
+// One of the template that stands in the same place is not passed.
+TEST(AStopStringThatIsPassedIsText) {
+  TextStream stream({"aa", "\u00E9b"}, {"aa!", "\u00E9bc"});
+  std::string text;
+  EXPECT(stream.Push("xaaay", &text));
+  EXPECT_EQ(*stream.stopped_by(), "aa");
+  EXPECT(stream.PassStop(&text));
+  EXPECT_EQ(text, "xa");
+  EXPECT(!stream.PassStop(&text));
+  EXPECT_EQ(text, "xaaay");
+  EXPECT(stream.Push("\u00E9b", &text));
+  EXPECT(!stream.PassStop(&text));
+  EXPECT_EQ(stream.held(), 3U);  // until the one of the template is excluded
+  EXPECT(stream.Push("c", &text));
+  EXPECT(stream.PassStop(&text));
+  EXPECT(stream.stopped_by() == nullptr);
+  EXPECT_EQ(text, "xaaay");
+}
+
 // The streamed text equals that of a search over the whole text so far. The alphabet is small, so
 // that stop strings overlap themselves and each other.
 TEST(TheBitsAddUpToTheWhole) {

@@ -122,6 +122,9 @@ class PartedReader final : public AnswerReader {
     if (text == "|" || text == " ") return;
     (is_content_ ? output->text : output->reasoning) += text;
   }
+  bool BeginsInContent(const std::string& unread, const std::string& /*stop*/) const override {
+    return is_content_ || unread.find('|') != std::string::npos;
+  }
   bool has_called() const override { return false; }
 
  private:
@@ -141,6 +144,29 @@ TEST(TheTokensOfTheReasoningAreCounted) {
   EXPECT(reasoning_of({"I", " ", "see", "|", " ", "Yes", "."}) == 3);
   EXPECT(reasoning_of({"I", "see"}) == 2);
   EXPECT(!reasoning_of({"|", "Yes"}));
+}
+
+TEST(AStopStringOfTheRequestEndsOnlyTheContentOneOfTheTemplateEverything) {
+  const auto end_of = [](const std::vector<std::string>& pieces) {
+    Generation generation({.prompt = {1},
+                           .stop = {"stop", "end"},
+                           .own_stop = {"end"},
+                           .reader = std::make_unique<PartedReader>()});
+    for (const std::string& piece : pieces) {
+      GenerationOutput output;
+      std::string text;
+      const bool ended = generation.Say(piece, &text);
+      if (ended) return generation.End(Clock::now(), FinishReason::kStop, std::move(text));
+      generation.Write(std::move(text), /*last=*/false, &output);
+    }
+    return GenerationOutput{};
+  };
+  EXPECT(!end_of({"a", "stop", "b"}).done);
+  EXPECT_EQ(end_of({"a", "stop", "|", "b", "stop"}).stop_string.value_or(""), "stop");
+  EXPECT_EQ(end_of({"a", "stop|stop"}).stop_string.value_or(""), "stop");
+  EXPECT(end_of({"a", "stop", "end"}).done);
+  EXPECT(!end_of({"a", "stop", "end"}).stop_string);
+  EXPECT_EQ(end_of({"|", "b", "end"}).stop_string.value_or(""), "end");
 }
 
 }  // namespace

@@ -171,6 +171,9 @@ class FailingReader final : public AnswerReader {
   void Read(const std::string& /*text*/, bool last, GenerationOutput* /*output*/) override {
     if (last) throw std::bad_alloc();
   }
+  bool BeginsInContent(const std::string& /*unread*/, const std::string& /*stop*/) const override {
+    return true;
+  }
   bool has_called() const override { return false; }
 };
 

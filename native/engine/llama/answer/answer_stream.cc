@@ -68,6 +68,7 @@ AnswerStream::AnswerStream(std::shared_ptr<const AnswerFormat> format)
   literals_.erase(std::unique(literals_.begin(), literals_.end()), literals_.end());
   // Parsers trim white space around tags.
   for (const char space : kSpace) marks_[static_cast<unsigned char>(space)] = true;
+  for (no_mark_ = 'a'; no_mark_ < 'z' && marks_[static_cast<unsigned char>(no_mark_)];) ++no_mark_;
   if (!format_->parser->is_continuation) return;
   // The part of the message that is in the prompt does not belong to the answer.
   *delivered_ = Parsed("", *format_->parser);
@@ -114,18 +115,50 @@ void AnswerStream::Read(const std::string& text, bool last, GenerationOutput* ou
   Parse(last, output);
 }
 
+// A letter that begins no tag, put after the text, shows where a further text would go.
+bool AnswerStream::BeginsInContent(const std::string& unread, const std::string& stop) const {
+  if (has_called()) return false;
+  if (rest_) return true;
+  if (open_ == Open::kReasoning && !MayHoldMark(unread)) return false;
+  const std::string text = text_ + unread;
+  const common_chat_msg after = Parsed(text + no_mark_, *format_->parser);
+  if (after.content.ends_with(no_mark_)) {
+    // The stop string may be a tag, or the end of one.
+    return Parsed(text + stop + no_mark_, *format_->parser).content.ends_with(no_mark_);
+  }
+  return !after.reasoning_content.ends_with(no_mark_) && EndsInContent(text);
+}
+
+// For content in which no letter may stand, such as JSON, and for text that the parser refuses,
+// which is content.
+bool AnswerStream::EndsInContent(const std::string& text) const {
+  const common_chat_msg message = Parsed(text, *format_->parser);
+  if (!message.tool_calls.empty()) return false;
+  const std::size_t end = text.find_last_not_of(kSpace) + 1;
+  const std::size_t content_end = message.content.find_last_not_of(kSpace) + 1;
+  if (content_end == 0) return end == 0 || (message.empty() && WhereRefused(text).has_value());
+  return std::string_view(text).substr(0, end).ends_with(
+      std::string_view(message.content).substr(0, content_end));
+}
+
 void AnswerStream::Parse(bool last, GenerationOutput* output) {
   parsed_ = text_.size();
   common_chat_msg message = Parsed(text_, *format_->parser);
   if (message.empty()) {
-    const std::string& prompt = format_->parser->generation_prompt;
-    if (const std::optional<std::size_t> at = RefusedAt(format_->parser->parser, prompt + text_)) {
-      GiveUp(*at - std::min(*at, prompt.size()), last, output);
+    if (const std::optional<std::size_t> at = WhereRefused(text_)) {
+      GiveUp(*at, last, output);
       return;
     }
   }
   if (last) AddHeldBack(&message);
   Deliver(message, last, output);
+}
+
+std::optional<std::size_t> AnswerStream::WhereRefused(const std::string& text) const {
+  const std::string& prompt = format_->parser->generation_prompt;
+  const std::optional<std::size_t> at = RefusedAt(format_->parser->parser, prompt + text);
+  if (!at) return std::nullopt;
+  return *at - std::min(*at, prompt.size());
 }
 
 void AnswerStream::GiveUp(std::size_t refused_at, bool last, GenerationOutput* output) {

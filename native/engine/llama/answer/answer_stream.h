@@ -34,18 +34,22 @@ class AnswerStream final : public AnswerReader {
   ~AnswerStream() override;
 
   void Read(const std::string& text, bool last, GenerationOutput* output) override;
+  bool BeginsInContent(const std::string& unread, const std::string& stop) const override;
   bool has_called() const override;
 
  private:
   enum class Open { kNothing, kContent, kReasoning };  // what the text ends in
 
   bool MayHoldMark(std::string_view text) const;
+  bool EndsInContent(const std::string& text) const;
   // True if `part`, with which the text ends, may also end before a beginning of a tag that the
   // parser holds back: "t" in "t<t".
   bool MayHoldBack(std::string_view part) const;
   // True if the name is the beginning of another tool's name.
   bool MayGoOn(std::string_view name) const;
   void Parse(bool last, GenerationOutput* output);
+  // Where the parser refuses an answer that begins with `text`, whatever follows. Absent: nowhere.
+  std::optional<std::size_t> WhereRefused(const std::string& text) const;
   // Stops parsing: the text from `refused_at` on becomes content.
   void GiveUp(std::size_t refused_at, bool last, GenerationOutput* output);
   void ReadRest(const std::string& text, bool last, GenerationOutput* output);
@@ -57,6 +61,7 @@ class AnswerStream final : public AnswerReader {
   std::vector<std::string> literals_;  // of the parser
   std::vector<std::string> tools_;     // names
   std::array<bool, 256> marks_{};      // bytes with which they begin, and white space
+  char no_mark_ = 0;                   // a letter that is none of them
   std::string text_;
   std::size_t parsed_ = 0;  // bytes of `text_` at the last parse
   std::unique_ptr<common_chat_msg> delivered_;

@@ -100,6 +100,44 @@ TEST(TextComesAtOnceUnlessATagMayBeginThere) {
   EXPECT_EQ(reader.Read("oo").content, "<foo");
 }
 
+TEST(WhereAStopStringWouldBegin) {
+  const auto is_content = [](const std::string& read, const std::string& stop) {
+    Reader reader;
+    reader.Read(read);
+    Reader unread;
+    const bool found = reader.stream.BeginsInContent("", stop);
+    EXPECT_EQ(unread.stream.BeginsInContent(read, stop), found);
+    return found;
+  };
+  for (const char* text :
+       {"", "Hello", "Hello\n", "<think>I see</think>", "<think></think>Hello "}) {
+    EXPECT(is_content(text, "stop"));
+    EXPECT(is_content(text, "\n"));
+    EXPECT(!is_content(text, "<f=moon>"));
+  }
+  for (const char* text : {"<thi", "<think>", "<think>I see", "<think>I see\n", "<think>I</thin"}) {
+    for (const char* stop : {"nk>", "k>", "</think>", "\n"}) {
+      EXPECT_EQ(is_content(text, stop), std::string(text) == "<thi" && std::string(stop) != "nk>");
+    }
+  }
+  EXPECT(!is_content("Hello<f", "=moon>"));
+  EXPECT(is_content("Hello<f", "oo"));
+  EXPECT(!is_content("<f=moon", ">"));
+  EXPECT(!is_content("<f=moon>{\"a\": 1", "}"));
+  EXPECT(!is_content("<f=moon>{}</f>", "\n"));
+}
+
+TEST(AStopStringMayBeginInContentThatIsJson) {
+  Reader reader([](Builder& p) {
+    return p.optional(p.literal("<think>") + p.reasoning(p.until("</think>")) + "</think>") +
+           p.content(p.json()) + p.end();
+  });
+  EXPECT(!reader.stream.BeginsInContent("<think>{", "\n"));
+  for (const char* text : {"", "{", "{\"a\"", "{\"a\": \"b", "<think>I</think>{\"a\": 1}"}) {
+    EXPECT(reader.stream.BeginsInContent(text, "\n"));
+  }
+}
+
 // The beginning of its name may be the name of another tool.
 TEST(ACallComesOnceItsNameIsKnown) {
   Reader reader;

@@ -203,6 +203,30 @@ void ExpectParts(const Template& each, const AnswerFormat& format, const test::A
   if (!is_right) test::Fail(each.name.c_str(), 0, text + "\n  -> " + test::Show(answer));
 }
 
+// Stop strings that occur in the reasoning and in the arguments end nothing there; one that occurs
+// in the content ends it.
+void ExpectStopsInContentOnly(const Template& each,
+                              const std::shared_ptr<const AnswerFormat>& format,
+                              const std::string& text) {
+  const test::Answer whole = test::ReadPieces(format, {text});
+  const std::vector<std::string_view> characters = test::Characters(text);
+  const std::vector<std::string> outside = {"count the", "days", "s.", "q7", "day"};
+  test::ExpectEqual(each.name.c_str(), 0, "stop strings outside the content",
+                    test::ReadTokens(format, characters, outside), whole);
+  for (const char* const stop : {"\u00E9", "is", " ", "7."}) {
+    for (const auto& tokens : {characters, {text}}) {
+      const test::Answer stopped = test::ReadTokens(format, tokens, {stop});
+      const std::string left = whole.content.substr(0, whole.content.find(stop));
+      const bool is_right =
+          stopped.content == left && stopped.reasoning == whole.reasoning && stopped.calls.empty();
+      if (!is_right) {
+        test::Fail(each.name.c_str(), 0,
+                   text + "\n  stopped by " + stop + " -> " + test::Show(stopped));
+      }
+    }
+  }
+}
+
 TEST(ReasoningContentAndACallAreRead) {
   for (const Template& each : Templates()) {
     const char* const name = each.name.c_str();
@@ -214,6 +238,7 @@ TEST(ReasoningContentAndACallAreRead) {
     const std::string text = WrittenAnswer(each, *plain);
     ExpectParts(each, *plain, test::ReadPieces(plain, {text}), 0, text);
     test::ExpectTheSameWhereverItIsCut(name, 0, plain, text);
+    ExpectStopsInContentOnly(each, plain, text);
 
     const auto silent =
         FormatOf(each, Question(COMMON_CHAT_TOOL_CHOICE_AUTO), Options(ToolChoice::kAuto));
@@ -229,6 +254,7 @@ TEST(ReasoningContentAndACallAreRead) {
     const std::string all = WrittenAnswer(each, *calling) + *call;
     ExpectParts(each, *calling, test::ReadPieces(calling, {all}), 1, all);
     test::ExpectTheSameWhereverItIsCut(name, 1, calling, all);
+    ExpectStopsInContentOnly(each, calling, all);
   }
 }
 

@@ -46,15 +46,21 @@ inline std::vector<std::string_view> Characters(std::string_view text) {
   return characters;
 }
 
-// Reads the tokens of a text as a generation does: bytes, characters, parts of the answer.
+// Reads the tokens of a text as a generation does: bytes, characters, parts of the answer. It ends
+// before a stop string.
 inline Answer ReadTokens(const std::shared_ptr<const AnswerFormat>& format,
-                         const std::vector<std::string_view>& tokens) {
-  Generation generation({.prompt = {1}, .reader = std::make_unique<AnswerStream>(format)});
+                         const std::vector<std::string_view>& tokens,
+                         std::vector<std::string> stop = {}) {
+  Generation generation(
+      {.prompt = {1}, .stop = std::move(stop), .reader = std::make_unique<AnswerStream>(format)});
   Answer answer;
   for (const std::string_view token : tokens) {
     GenerationOutput output;
     std::string text;
-    generation.answer.Say(std::string(token), &text);
+    if (generation.Say(std::string(token), &text)) {
+      answer.Add(generation.End(Clock::now(), FinishReason::kStop, std::move(text)));
+      return answer;
+    }
     generation.Write(std::move(text), /*last=*/false, &output);
     answer.Add(output);
   }
