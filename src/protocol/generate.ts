@@ -189,7 +189,10 @@ export const GenerateRequestSchema = v.object({
    */
   truncate: v.exactOptional(v.boolean()),
   sampling: v.exactOptional(SamplingSchema, {}),
-  /** The text ends before the first stop string, no part of which is sent. */
+  /**
+   * The text ends before the first stop string, no part of which is sent. In the reasoning and in tool calls of local
+   * models, and after these, stop strings end nothing.
+   */
   stop: v.exactOptional(
     v.pipe(
       v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.stopStringBytes))),

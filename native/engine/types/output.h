@@ -102,7 +102,7 @@ struct ToolCallPart {
 // Output of one generation, or of one request for embeddings or scores, since the last delivery.
 struct GenerationOutput {
   GenerationId id = 0;
-  std::string text;  // whole UTF-8 characters, no part of a stop string
+  std::string text;  // whole UTF-8 characters, no part of a stop string that ended it
   std::string reasoning;
   std::vector<ToolCallPart> tool_calls;
   // Vectors of the inputs that follow those already delivered, concatenated. Each has Euclidean
