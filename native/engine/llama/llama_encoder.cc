@@ -7,6 +7,9 @@
 //     some models buffers grow with the square of the rows, so it is created only when needed, and
 //     freed after the batch: the memory that is planned for the model is that of kBatchTokens.
 //   * Models with a cache (causal ones) start each batch with an empty one.
+//   * If a vector is that of the last token (ReadsLast), the other rows are computed first, without
+//     outputs. That saves the product with the vocabulary, which libllama computes for each output
+//     row of such models, and a long input needs only a larger cache, no larger batch.
 //   * No thread pool is attached: libllama starts threads for each batch, which is long enough.
 #include "engine/llama/llama_encoder.h"
 
@@ -37,6 +40,10 @@ std::string Metadata(const llama_model* model, const std::string& key) {
   return length < 0 ? "" : text.data();
 }
 
+// A pass over all weights, which the second batch costs, in rows of a large batch (Q8_0, AVX-512:
+// bench/compare-embeddings.ts).
+constexpr double kRowsOfAPass = 10;
+
 enum llama_pooling_type PoolingType(const llama_model* model) {
   const std::string architecture = Metadata(model, "general.architecture");
   const std::string type = Metadata(model, architecture + ".pooling_type");
@@ -47,19 +54,41 @@ enum llama_pooling_type PoolingType(const llama_model* model) {
   return LLAMA_POOLING_TYPE_NONE;
 }
 
+// True if the vector of an input is computed from its last token alone, and no token sees a later
+// one (libllama's llm_graph_input_cls).
+bool ReadsLast(const llama_model* model) {
+  const std::string architecture = Metadata(model, "general.architecture");
+  if (Metadata(model, architecture + ".attention.causal") == "false") return false;
+  const enum llama_pooling_type type = PoolingType(model);
+  return type == LLAMA_POOLING_TYPE_LAST ||
+         (type == LLAMA_POOLING_TYPE_RANK &&
+          (architecture == "qwen3" || architecture == "qwen3vl"));
+}
+
+// Least rows to compute without outputs, so that what they save is more than the second batch costs.
+std::size_t LeastRowsApart(const llama_model* model) {
+  const double saved = static_cast<double>(llama_vocab_n_tokens(llama_model_get_vocab(model))) *
+                       llama_model_n_embd(model) / static_cast<double>(llama_model_n_params(model));
+  return static_cast<std::size_t>(kRowsOfAPass / saved);
+}
+
 class LlamaEncoder final : public Encoder {
  public:
   LlamaEncoder(const LlamaModel& model, const EncoderOptions& options)
-      : model_(model), options_(options), recurrent_(model.is_recurrent()), ranks_(Ranks(model)) {}
+      : model_(model),
+        options_(options),
+        recurrent_(model.is_recurrent()),
+        ranks_(Ranks(model)),
+        least_apart_(LeastRowsApart(model.get())) {}
 
   Status Encode(std::span<const std::span<const Token>> inputs, const std::atomic<bool>& abort,
                 std::vector<float>* vectors) override {
-    Fill(inputs);
-    if (Status status = Reserve(static_cast<std::uint32_t>(batch_.size())); !status.ok()) {
-      return status;
-    }
-    Status status = Compute(inputs.size(), abort, vectors);
-    if (batch_.size() > kBatchTokens) context_.reset();
+    std::size_t tokens = 0;
+    for (const auto& input : inputs) tokens += input.size();
+    if (Status status = Reserve(static_cast<std::uint32_t>(tokens)); !status.ok()) return status;
+    Status status = Compute(inputs, tokens, abort);
+    if (status.ok()) status = Take(inputs.size(), vectors);
+    if (tokens > kBatchTokens) context_.reset();
     return status;
   }
 
@@ -76,9 +105,10 @@ class LlamaEncoder final : public Encoder {
   // kModelInvalid.
   Status Reserve(std::uint32_t tokens) {
     const std::uint32_t rows = std::max(kBatchTokens, std::bit_ceil(tokens));
-    if (context_ != nullptr && rows <= llama_n_ubatch(context_.get())) return Status::Ok();
+    if (context_ != nullptr && rows <= llama_n_batch(context_.get())) return Status::Ok();
 
     llama_context_params params = EncoderParams(model_, rows);
+    if (reads_last_) params.n_ubatch = kBatchTokens;
     params.n_threads = options_.threads;
     params.n_threads_batch = options_.threads;
     params.abort_callback = StepWatch::IsToBeAborted;
@@ -87,30 +117,46 @@ class LlamaEncoder final : public Encoder {
     context_.reset();  // freed before the new one is allocated
     const LogCapture log;
     context_.reset(llama_init_from_model(model_.get(), params));
-    if (context_ != nullptr) return Status::Ok();
+    if (context_ != nullptr) {
+      reads_last_ = llama_get_memory(context_.get()) != nullptr && ReadsLast(model_.get());
+      return Status::Ok();
+    }
     const std::string reason = log.Reason().empty() ? "libllama gave no reason" : log.Reason();
     return {log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
             "cannot create a context of " + std::to_string(rows) + " tokens: " + reason};
   }
 
  private:
-  void Fill(std::span<const std::span<const Token>> inputs) {
+  enum class Rows { kAll, kAllButLast, kLast };  // of each input
+
+  Status Compute(std::span<const std::span<const Token>> inputs, std::size_t tokens,
+                 const std::atomic<bool>& abort) {
+    const llama_memory_t memory = llama_get_memory(context_.get());
+    if (memory != nullptr) llama_memory_clear(memory, /*data=*/false);
+    const bool is_worth_it = tokens - inputs.size() >= least_apart_ || tokens > kBatchTokens;
+    if (!reads_last_ || !is_worth_it) return Run(inputs, Rows::kAll, abort);
+    Status status = Run(inputs, Rows::kAllButLast, abort);
+    return status.ok() ? Run(inputs, Rows::kLast, abort) : status;
+  }
+
+  void Fill(std::span<const std::span<const Token>> inputs, Rows rows) {
     batch_.Clear();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      for (std::size_t position = 0; position < inputs[i].size(); ++position) {
-        // All rows are outputs: pooling covers all tokens of an input.
+      const std::size_t last = inputs[i].size() - 1;
+      for (std::size_t position = rows == Rows::kLast ? last : 0; position <= last; ++position) {
+        if (rows == Rows::kAllButLast && position == last) break;
+        // Pooling covers all rows.
         batch_.Add(inputs[i][position], static_cast<llama_pos>(position),
-                   static_cast<llama_seq_id>(i), /*wants_logits=*/true);
+                   static_cast<llama_seq_id>(i), /*wants_logits=*/rows != Rows::kAllButLast);
       }
     }
   }
 
-  Status Compute(std::size_t inputs, const std::atomic<bool>& abort, std::vector<float>* vectors) {
-    if (Status status = Run(abort); !status.ok()) return status;
+  Status Take(std::size_t inputs, std::vector<float>* vectors) const {
     vectors->resize(inputs * length());
     for (std::size_t i = 0; i < inputs; ++i) {
       const float* pooled = llama_get_embeddings_seq(context_.get(), static_cast<llama_seq_id>(i));
-      if (pooled == nullptr || !Take(pooled, vectors->data() + i * length())) {
+      if (pooled == nullptr || !Copy(pooled, vectors->data() + i * length())) {
         return {StatusCode::kInternal, ranks_ ? "the model computed no usable score"
                                               : "the model computed no usable embedding"};
       }
@@ -118,16 +164,17 @@ class LlamaEncoder final : public Encoder {
     return Status::Ok();
   }
 
-  Status Run(const std::atomic<bool>& abort) {
+  Status Run(std::span<const std::span<const Token>> inputs, Rows rows,
+             const std::atomic<bool>& abort) {
+    Fill(inputs, rows);
+    llama_set_embeddings(context_.get(), rows != Rows::kAllButLast);
     const llama_batch batch = batch_.Batch();
-    const llama_memory_t memory = llama_get_memory(context_.get());
+    const bool is_cached = llama_get_memory(context_.get()) != nullptr;
     watch_.Begin(abort);
     const AbortedLog log(watch_.aborted());
     int code = 0;
     try {
-      if (memory != nullptr) llama_memory_clear(memory, /*data=*/false);
-      code = memory == nullptr ? llama_encode(context_.get(), batch)
-                               : llama_decode(context_.get(), batch);
+      code = is_cached ? llama_decode(context_.get(), batch) : llama_encode(context_.get(), batch);
     } catch (const std::bad_alloc&) {
       code = -2;
     } catch (const std::exception&) {
@@ -148,7 +195,7 @@ class LlamaEncoder final : public Encoder {
   }
 
   // Copies what a user gets of the pooled numbers. False: it is not usable.
-  bool Take(const float* from, float* to) const {
+  bool Copy(const float* from, float* to) const {
     if (!ranks_) return Normalize(from, to);
     *to = *from;  // of several classes, the first is relevance
     return std::isfinite(*to);
@@ -169,6 +216,8 @@ class LlamaEncoder final : public Encoder {
   const EncoderOptions options_;
   const bool recurrent_;
   const bool ranks_;
+  const std::size_t least_apart_;
+  bool reads_last_ = false;  // known once there is a context
   ContextPtr context_;
   StepWatch watch_;
   BatchRows batch_;

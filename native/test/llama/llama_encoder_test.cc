@@ -126,6 +126,37 @@ TEST(ALongInputGetsAContextOfItsSizeAndShortOnesStayTheSame) {
   EXPECT(Cosine(Encode(*encoder, {short_input})[0], before) > kSame);
 }
 
+// The rows before the last ones are computed apart, in pieces if they are many.
+TEST(InputsOfWhichTheLastTokenCountsEqualThePlainContext) {
+  for (const char* const name : {"tiny-llama-embed", "tiny-rank-qwen3"}) {
+    const auto model = test::LoadTinyModel(test::ModelPath(name));
+    REQUIRE(model != nullptr);
+    const auto encoder = NewEncoder(*model, 2048);
+    REQUIRE(encoder != nullptr);
+    const auto input_of = [](std::size_t size, Token first) {
+      std::vector<Token> input(size);
+      for (std::size_t i = 0; i < size; ++i) input[i] = first + static_cast<Token>(i * 7 % 900);
+      return input;
+    };
+    const std::vector<std::vector<std::vector<Token>>> batches = {
+        {input_of(1, 900)},    {input_of(65, 901), input_of(1, 902), input_of(64, 903)},
+        {input_of(512, 904)},  {input_of(513, 905)},
+        {input_of(1537, 906)}, {input_of(20, 907), input_of(1, 908)}};
+    for (const auto& batch : batches) {
+      const Vectors vectors = Encode(*encoder, batch);
+      REQUIRE(vectors.size() == batch.size());
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        const std::vector<float> expected = test::PooledReference(*model, batch[i]);
+        if (Ranks(*model)) {
+          EXPECT(std::fabs(vectors[i][0] - expected[0]) < 0.01F * (1 + std::fabs(expected[0])));
+        } else {
+          EXPECT(Cosine(vectors[i], expected) > kSame);
+        }
+      }
+    }
+  }
+}
+
 TEST(AnAbortedBatchIsCancelledAndTheNextOneIsRight) {
   for (const std::string& path : EmbeddingModels()) {
     const auto model = test::LoadTinyModel(path);
@@ -133,11 +164,13 @@ TEST(AnAbortedBatchIsCancelledAndTheNextOneIsRight) {
     const auto encoder = NewEncoder(*model, 512);
     REQUIRE(encoder != nullptr);
     const std::vector<Token> input = Tokens(*model)[1];
+    const std::vector<Token> longer(512, input[1]);
     const std::vector<float> before = Encode(*encoder, {input})[0];
     const std::atomic<bool> abort = true;
     std::vector<float> vectors;
-    const std::vector<std::span<const Token>> inputs = {input};
-    EXPECT(encoder->Encode(inputs, abort, &vectors).code() == StatusCode::kCancelled);
+    for (const std::span<const Token> each : {std::span(input), std::span(longer)}) {
+      EXPECT(encoder->Encode({&each, 1}, abort, &vectors).code() == StatusCode::kCancelled);
+    }
     EXPECT(Cosine(Encode(*encoder, {input})[0], before) > kSame);
   }
 }
