@@ -9,7 +9,7 @@ import type { ServerResponse } from 'node:http';
 import { anthropicStatus, toAnthropicError } from '../../protocol/anthropic/error.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { toOllamaError } from '../../protocol/ollama/error.ts';
-import { openAiStatus, toOpenAiError } from '../../protocol/openai/chat-response.ts';
+import { openAiStatus, toOpenAiError } from '../../protocol/openai/error.ts';
 import { drained } from './drained.ts';
 import { discardBody } from './discard-body.ts';
 

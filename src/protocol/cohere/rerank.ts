@@ -6,7 +6,7 @@ import * as v from 'valibot';
 import { ranked, type Collector } from '../collect.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
-import { truncatedOf } from '../openai/chat-response.ts';
+import { truncatedOf } from '../openai/completion-response.ts';
 import { parseRerankRequest, RerankRequestSchema, type RerankRequest } from '../rerank.ts';
 import { clientFields, invalid, parse } from '../validate.ts';
 

@@ -2,7 +2,7 @@
 import type { Collector } from '../collect.ts';
 import type { FinishEvent } from '../generate.ts';
 import { given } from '../given.ts';
-import { routedOf, toFinishReason } from '../openai/chat-response.ts';
+import { routedOf, toFinishReason } from '../openai/completion-response.ts';
 
 /** The whole answer, or the last event of a stream, which has no more text. */
 export function toAnswer(answer: Collector, content: string, names: readonly string[]): object {

@@ -1,14 +1,11 @@
 /**
- * `POST /v1/completions`, OpenAI's legacy API: converts its format to requests with raw prompts, one for each prompt,
- * and the answers to its response. Fields are treated as in chat-request.ts.
+ * `POST /v1/completions`, OpenAI's legacy API: converts its format to requests with raw prompts, one for each prompt.
+ * Fields are treated as in chat-request.ts.
  */
 import * as v from 'valibot';
-import type { Collector } from '../collect.ts';
 import { GenerateRequestSchema, LIMITS, type GenerateRequest, type RawPrompt } from '../generate.ts';
 import { given } from '../given.ts';
 import { TokenSchema } from '../tokenize.ts';
-import { endOf, routedOf, toFinishReason, toUsage, truncatedOf, type Answer } from './chat-response.ts';
-import type { LegacyLogprobs } from './legacy-logprobs.ts';
 import type { ChatCompletionCall } from './chat-request.ts';
 import { formatOf } from './response-format.ts';
 import { readFields, sharedRequest, SHARED_FIELDS, toMaxTokens, type Unsupported } from './shared-fields.ts';
@@ -107,58 +104,3 @@ const UNSUPPORTED: ReadonlyMap<string, Unsupported> = new Map<string, Unsupporte
   ['tools', [isEmptyList, 'are not supported here: use /v1/chat/completions']],
   ['prompt_embeds', [isEmptyText, 'are not supported']],
 ]);
-
-/** An answer to one of the prompts. */
-export interface CompletionChoice {
-  readonly answer: Collector;
-  /** The prompt if it is to be repeated, else empty. */
-  readonly echo: string;
-  readonly logprobs: LegacyLogprobs | null;
-}
-
-/** `choices`: those of the first prompt first; the route and the timings are those of the first. */
-export function toTextCompletion(head: Answer, choices: readonly CompletionChoice[], perPrompt: number): object {
-  const answers = choices.map(({ answer }) => answer);
-  const [first] = answers as [Collector];
-  const usage = toUsage(answers, perPrompt);
-  return {
-    ...head,
-    model: first.start.model,
-    ...routedOf(first),
-    object: 'text_completion',
-    choices: choices.map(({ answer, echo, logprobs }, index) => ({
-      index,
-      text: echo + answer.text,
-      logprobs,
-      finish_reason: toFinishReason(answer.finish),
-    })),
-    ...(usage === null ? {} : { usage }),
-    ...truncatedOf(first.finish),
-    ...given({ repetition: answers.find(({ finish }) => finish.repetition)?.finish.repetition }),
-    timings: first.finish.timings,
-  };
-}
-
-export function toTextChunk(
-  head: Answer,
-  choice: { readonly index: number; readonly text: string; readonly logprobs: LegacyLogprobs | null },
-  includeUsage: boolean,
-): object {
-  return {
-    ...head,
-    object: 'text_completion',
-    choices: [{ ...choice, finish_reason: null }],
-    // If requested, null in all but the last chunk.
-    ...(includeUsage ? { usage: null } : {}),
-  };
-}
-
-/** The last chunk of a choice. */
-export function toLastTextChunk(head: Answer, index: number, facts: Collector, includeUsage: boolean): object {
-  return {
-    ...head,
-    object: 'text_completion',
-    choices: [{ index, text: '', logprobs: null, finish_reason: toFinishReason(facts.finish) }],
-    ...endOf(facts, includeUsage),
-  };
-}

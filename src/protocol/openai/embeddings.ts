@@ -5,7 +5,7 @@ import type { FinishEvent } from '../generate.ts';
 import { given } from '../given.ts';
 import { KeepAliveSchema } from '../keep-alive.ts';
 import { encodeVector } from '../streams/ndjson.ts';
-import { truncatedOf } from './chat-response.ts';
+import { truncatedOf } from './completion-response.ts';
 import { clientFields, invalid, parse } from '../validate.ts';
 
 export const ENCODING_FORMATS = ['float', 'base64'] as const;

@@ -15,7 +15,7 @@ import {
 import { given } from '../given.ts';
 import { LIMITS } from '../limits.ts';
 import { DEFAULT_NAME } from '../model/named.ts';
-import { routedOf, toFinishReason } from './chat-response.ts';
+import { routedOf, toFinishReason } from './completion-response.ts';
 import { invalid, parse } from '../validate.ts';
 import { soundType } from '../media-type.ts';
 

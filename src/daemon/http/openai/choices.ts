@@ -1,17 +1,18 @@
-/** Several answers of one request, for OpenAI's chat completions and its legacy completions. */
-import type { Collector } from '../../../protocol/collect.ts';
+/** Several answers to one request, for OpenAI's chat completions and its legacy completions. */
+import { Collector } from '../../../protocol/collect.ts';
 import { SvcError } from '../../../protocol/errors.ts';
-import type { GenerateEvent, GenerateRequest, RouteEvent } from '../../../protocol/generate.ts';
-import { toOpenAiError, type Answer } from '../../../protocol/openai/chat-response.ts';
+import type { AnswerEvent, GenerateRequest } from '../../../protocol/generate.ts';
 import type { ChatCompletionCall } from '../../../protocol/openai/chat-request.ts';
-import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseData } from '../../../protocol/streams/sse.ts';
+import { toChunk, toCompletion, toUsageChunk, type Head } from '../../../protocol/openai/completion-response.ts';
+import { toOpenAiError } from '../../../protocol/openai/error.ts';
+import { SSE_CONTENT_TYPE, SSE_DONE, SSE_HEARTBEAT, sseData } from '../../../protocol/streams/sse.ts';
 import { withoutContent } from '../../../protocol/streams/warm-up.ts';
 import { renamedTo } from '../../../protocol/validate.ts';
 import { contextOf, type Exchange } from '../exchange.ts';
-import type { StreamFormat } from '../reply.ts';
+import type { Reply, StreamFormat } from '../reply.ts';
 import { withErrors } from '../with-errors.ts';
 
-export type Events = AsyncIterable<RouteEvent | GenerateEvent>;
+export type Events = AsyncIterable<AnswerEvent>;
 
 export const STREAM: StreamFormat = {
   contentType: SSE_CONTENT_TYPE,
@@ -19,12 +20,87 @@ export const STREAM: StreamFormat = {
   encodeError: (error, id) => sseData(toOpenAiError(error, id)),
 };
 
-/** The fields that all chunks of an answer repeat; `model` is known after `start`. */
-export function headOf(prefix: 'chatcmpl' | 'cmpl', id: string): Answer {
-  return { id: `${prefix}-${id}`, created: Math.floor(Date.now() / 1000), model: '' };
+/** An API's form of the answers. The content of a choice is what it says besides its index and its finish reason. */
+export interface AnswerForm {
+  readonly idPrefix: string;
+  readonly whole: Head['object'];
+  readonly chunk: Head['object'];
+  readonly contentOf: (answer: Collector, index: number) => object;
+  /**
+   * Returns a function that makes the contents of a choice's chunks of its events, one after the other. The last one of
+   * the last event gets the finish reason.
+   */
+  readonly contentsOf: (index: number) => (event: AnswerEvent) => readonly object[];
+  /** Further fields of the whole response, and of the last chunk of a choice. */
+  readonly further: object;
 }
 
-export interface Choices {
+type AnswerCall = Pick<ChatCompletionCall, 'choices' | 'isWarmUp' | 'names' | 'stream' | 'includeUsage'>;
+
+/** Answers each request `call.choices` times: whole, or as a stream that ends with `[DONE]` only if complete. */
+export async function answerAll(
+  exchange: Exchange,
+  requests: readonly GenerateRequest[],
+  call: AnswerCall,
+  form: AnswerForm,
+): Promise<void> {
+  const choices = choicesOf(exchange, requests, call);
+  const head = {
+    object: call.stream ? form.chunk : form.whole,
+    id: `${form.idPrefix}-${exchange.id}`,
+    created: Math.floor(Date.now() / 1000),
+    // Known after `start`.
+    model: '',
+  };
+  if (call.stream) await answerStream(exchange.reply, choices, { head, call, form });
+  else {
+    const answers = await together(choices, (events) => Collector.of(events));
+    const completion = toCompletion(head, answers, call.choices, form.contentOf);
+    exchange.reply.json(200, { ...completion, ...form.further });
+  }
+}
+
+interface StreamOptions {
+  readonly head: Head;
+  readonly call: AnswerCall;
+  readonly form: AnswerForm;
+}
+
+/** Sends nothing before the first text or heartbeat: until then an error is an HTTP status, which clients can retry. */
+async function answerStream(reply: Reply, choices: Choices, options: StreamOptions): Promise<void> {
+  const { head, call } = options;
+  reply.stream(STREAM);
+  const answers = await together(choices, (events, index) => sendChoice(reply, events, index, options));
+  const named = { ...head, model: answers[0]?.start.model ?? '' };
+  const usage = call.includeUsage ? toUsageChunk(named, answers, call.choices) : null;
+  await reply.write((usage === null ? '' : sseData(usage)) + SSE_DONE);
+  reply.end();
+}
+
+/** Resolves with the facts of the choice, without its content, when its last chunk is written. */
+async function sendChoice(
+  reply: Reply,
+  events: Events,
+  index: number,
+  { head, call, form }: StreamOptions,
+): Promise<Collector> {
+  const facts = new Collector();
+  const contentsOf = form.contentsOf(index);
+  for await (const event of events) {
+    facts.note(event);
+    const contents = contentsOf(event);
+    const chunks = contents.map((content, place) => {
+      const named = { ...head, model: facts.start.model };
+      const isLast = event.type === 'finish' && place === contents.length - 1;
+      const chunk = toChunk(named, { index, content }, call.includeUsage, isLast ? facts : undefined);
+      return sseData(isLast ? { ...chunk, ...form.further } : chunk);
+    });
+    if (chunks.length > 0) await reply.write(chunks.join(''));
+  }
+  return facts;
+}
+
+interface Choices {
   /** Those of the first request first. */
   readonly all: readonly Events[];
   /** Ends all of them. */
@@ -62,12 +138,16 @@ function ofChoice(request: GenerateRequest, index: number): GenerateRequest {
 }
 
 /** As Promise.all, but if a choice fails, the others are ended first: none writes after the error. */
-export async function together(choices: readonly Promise<Collector>[], failing: AbortController): Promise<Collector[]> {
+async function together(
+  { all, failing }: Choices,
+  answer: (events: Events, index: number) => Promise<Collector>,
+): Promise<Collector[]> {
+  const answers = all.map(answer);
   try {
-    return await Promise.all(choices);
+    return await Promise.all(answers);
   } catch (error) {
     failing.abort(new SvcError('CANCELLED', 'another choice of this request has failed'));
-    await Promise.allSettled(choices);
+    await Promise.allSettled(answers);
     throw error;
   }
 }

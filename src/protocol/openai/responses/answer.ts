@@ -16,7 +16,7 @@ import type {
   ToolCallEvent,
 } from '../../generate.ts';
 import { parsedJson } from '../../foreign-text.ts';
-import { openAiMessage, toOpenAiError } from '../chat-response.ts';
+import { openAiMessage, toOpenAiError } from '../error.ts';
 import {
   itemIdOf,
   type FunctionCallItem,

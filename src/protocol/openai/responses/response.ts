@@ -2,7 +2,8 @@
 import type { SvcError } from '../../errors.ts';
 import type { FinishEvent, RouteEvent, StartEvent, Usage } from '../../generate.ts';
 import { given } from '../../given.ts';
-import { openAiCode, openAiMessage, truncatedOf } from '../chat-response.ts';
+import { truncatedOf } from '../completion-response.ts';
+import { openAiCode, openAiMessage } from '../error.ts';
 import { ignoredField } from '../tools.ts';
 import type { ContentItem, OutputItem } from './items.ts';
 import type { ResponseSettings } from './request.ts';

@@ -6,7 +6,7 @@ import { SvcError } from '../../../../protocol/errors.ts';
 import { LIMITS } from '../../../../protocol/limits.ts';
 import { parseStreamQuery } from '../../../../protocol/openai/responses/stream-query.ts';
 import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/streams/sse.ts';
-import { toOpenAiError } from '../../../../protocol/openai/chat-response.ts';
+import { toOpenAiError } from '../../../../protocol/openai/error.ts';
 import { invalid } from '../../../../protocol/validate.ts';
 import { countBytes } from '../../body.ts';
 import { contextOf, streamOfGet, untilLeft, type Exchange } from '../../exchange.ts';
