@@ -3,7 +3,7 @@ import { totalmem } from 'node:os';
 import type { ControlClient } from '../../../client/control-client.ts';
 import { estimatedBytes, searchCatalogue } from '../../../models/pull/catalogue.ts';
 import { SvcError } from '../../../protocol/errors.ts';
-import { DEFAULT_NAME } from '../../../protocol/model/named.ts';
+import { DEFAULT_NAME, findNamed } from '../../../protocol/model/named.ts';
 import type { Model } from '../../../protocol/openai/model.ts';
 import type { ModelRecord } from '../../../protocol/records.ts';
 import { modelName } from '../../machine/model-name.ts';
@@ -90,13 +90,11 @@ function bestFirst(listed: readonly Model[], records: readonly ModelRecord[]): M
     .map(({ model }) => model);
 }
 
-/** `name`: id, alias or `default`, which may also be a policy. */
+/** `name`: as in a request; `default` may also be a policy. */
 function find(name: string, listed: readonly Model[], records: readonly ModelRecord[]): Model | undefined {
-  const isNamed = (id: string): boolean => id.toLowerCase() === name.toLowerCase();
-  const aliased = records.find(
-    ({ aliases, default: isDefault }) => aliases.some(isNamed) || (isNamed(DEFAULT_NAME) && isDefault),
-  );
-  return listed.find(({ id }) => isNamed(id)) ?? listed.find(({ id }) => id === aliased?.id);
+  const isDefault = name.toLowerCase() === DEFAULT_NAME;
+  const record = isDefault ? records.find((each) => each.default) : findNamed(name, records);
+  return listed.find(({ id }) => id.toLowerCase() === name.toLowerCase()) ?? listed.find(({ id }) => id === record?.id);
 }
 
 /** Returns why the model does not suffice; null: nothing known is missing. */
