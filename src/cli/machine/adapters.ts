@@ -1,7 +1,7 @@
 /** LoRA adapters of installed models. A running daemon loads the model again if its adapters have changed. */
 import type { ModelAdapter } from '../../protocol/records.ts';
-import { reload } from './model-names.ts';
 import { findModel, openStore } from './models.ts';
+import { reload } from './reload.ts';
 
 /** An adapter, and the installed model that has it. */
 export interface AddedAdapter extends ModelAdapter {

@@ -7,8 +7,8 @@ import { variable } from '../../process/environment.ts';
 import type { ImportRecord, Program } from '../../protocol/model/import.ts';
 import { ByteProgress } from '../terminal/byte-progress.ts';
 import { sayProgress } from '../terminal/output.ts';
-import { reload } from './model-names.ts';
 import { configuredNames, openStore } from './models.ts';
+import { reload } from './reload.ts';
 
 export async function importHere(programs: readonly Program[], isDry: boolean): Promise<ImportRecord> {
   const bar = new ByteProgress('reading');

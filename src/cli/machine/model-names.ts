@@ -1,10 +1,9 @@
 /** Names that the config gives to models: `models.NAME`. A running daemon applies a change at once. */
 import { changeConfig } from '../../config/settings.ts';
 import { resolvePaths } from '../../home/paths.ts';
-import { SvcError } from '../../protocol/errors.ts';
 import { nameIn, type ModelSettings } from '../../protocol/model/settings.ts';
-import { configuredNames, fromDaemon } from './models.ts';
-import { say } from '../terminal/output.ts';
+import { configuredNames } from './models.ts';
+import { reload } from './reload.ts';
 
 /** Replaces the settings of a name. */
 export async function setName(name: string, settings: ModelSettings): Promise<void> {
@@ -19,14 +18,4 @@ export async function setName(name: string, settings: ModelSettings): Promise<vo
 export async function removeName(name: string): Promise<void> {
   await changeConfig(resolvePaths(), [{ path: ['models', name], value: undefined }]);
   await reload();
-}
-
-/** Makes a running daemon read the config, and the models, again; says so if it cannot use it. */
-export async function reload(): Promise<void> {
-  try {
-    await fromDaemon((client) => client.reload());
-  } catch (error) {
-    if (!(error instanceof SvcError)) throw error;
-    say(`the daemon has not applied the change: ${error.message}`);
-  }
 }

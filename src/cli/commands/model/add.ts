@@ -3,7 +3,7 @@ import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { given } from '../../../protocol/given.ts';
 import { invalid } from '../../../protocol/validate.ts';
 import { addAdapter } from '../../machine/adapters.ts';
-import { reload } from '../../machine/model-names.ts';
+import { reload } from '../../machine/reload.ts';
 import { bytes } from '../../terminal/format.ts';
 import { openStore } from '../../machine/models.ts';
 import { sayProgress } from '../../terminal/output.ts';

@@ -11,9 +11,10 @@ import { lacksKey, providerNamed, recordOf } from '../../../providers/providers.
 import { jsonFlag, providerArgument, type Flags, type Run, type Spec } from '../../spec.ts';
 import { askSecret, say } from '../../terminal/output.ts';
 import { printResult } from '../../terminal/result.ts';
+import { fromDaemon } from '../../machine/models.ts';
 import { findProvider, keyHint, likeName, providersHere, titleOf } from '../../machine/providers.ts';
+import { reload } from '../../machine/reload.ts';
 import { readInput } from '../../asking/stdin.ts';
-import { askDaemonToReload, recordInDaemon } from './effect.ts';
 
 export const spec = {
   summary: 'Configure a provider',
@@ -58,9 +59,12 @@ export const run: Run<typeof spec> = async (flags, { provider: name }) => {
   if (key !== undefined) await saveCredential(paths.credentialsFile, name, key);
   else if (flags['api-key-env'] !== undefined) await removeCredential(paths.credentialsFile, name);
 
-  await askDaemonToReload();
+  await reload();
   const here = recordOf(findProvider(name, providersHere()));
-  const running = await recordInDaemon(name);
+  // undefined: no daemon is running, or it does not have the provider.
+  const running = (await fromDaemon((client) => client.providers()).catch(() => undefined))?.find(
+    (each) => each.name === name,
+  );
   const record = running ?? here;
   printResult(flags.json, record, describe(record));
   warn(here, running);

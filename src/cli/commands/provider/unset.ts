@@ -7,7 +7,7 @@ import { jsonFlag, providerArgument, type Run, type Spec } from '../../spec.ts';
 import { say } from '../../terminal/output.ts';
 import { printResult } from '../../terminal/result.ts';
 import { providersHere } from '../../machine/providers.ts';
-import { askDaemonToReload } from './effect.ts';
+import { reload } from '../../machine/reload.ts';
 
 export const spec = {
   summary: 'Remove a provider from the config and delete its stored key',
@@ -33,7 +33,7 @@ export const run: Run<typeof spec> = async ({ json }, { provider: name }) => {
       hint: 'list the configured providers: svc provider list',
     });
   }
-  await askDaemonToReload();
+  await reload();
   const text = `${name} is no longer configured${hadKey ? '; its key was deleted' : ''}`;
   printResult(json, { removed: name, key_removed: hadKey }, text);
   const after = providersHere();
