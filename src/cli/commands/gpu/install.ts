@@ -9,11 +9,10 @@ import { resolvePaths } from '../../../home/paths.ts';
 import { builtinModelPath } from '../../../models/store/builtin.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import { jsonLinesFlag, type Run, type Spec } from '../../spec.ts';
+import { cancellable } from '../../machine/cancellable.ts';
 import { ByteProgress } from '../../terminal/byte-progress.ts';
 import { bytes } from '../../terminal/format.ts';
 import { print, printJsonLine, say, sayProgress } from '../../terminal/output.ts';
-
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export const spec = {
   summary: 'Install the backend that fits the GPU, and verify it',
@@ -44,22 +43,13 @@ export const run: Run<typeof spec> = async ({ json }, { backend: wanted }) => {
   }
   if (!json) say(`${nameOfKind(backend.kind)}: ${reason}`);
   const registry = await npmRegistry(backend.name.split('/')[0] as string);
-  const cancelled = new AbortController();
-  const onSignal = (): void =>
-    cancelled.abort(
-      new SvcError('CANCELLED', 'cancelled; only the partial download is kept', { hint: 'resume: svc gpu install' }),
-    );
-  for (const signal of SIGNALS) process.on(signal, onSignal);
-  try {
-    const modelPath = builtinModelPath();
-    const onEvent = json ? printJsonLine : shower();
-    const proof = await installBackend({ backend, registry, paths, modelPath, signal: cancelled.signal, onEvent });
-    sayProgress('');
-    report(json, backend, proof, 'is installed');
-  } finally {
-    sayProgress('');
-    for (const signal of SIGNALS) process.off(signal, onSignal);
-  }
+  const modelPath = builtinModelPath();
+  const onEvent = json ? printJsonLine : shower();
+  const proof = await cancellable(
+    new SvcError('CANCELLED', 'cancelled; only the partial download is kept', { hint: 'resume: svc gpu install' }),
+    (signal) => installBackend({ backend, registry, paths, modelPath, signal, onEvent }),
+  );
+  report(json, backend, proof, 'is installed');
 };
 
 function report(json: boolean, { kind, name, version }: BackendPackage, proof: ProofRecord, what: string): void {

@@ -2,16 +2,16 @@
 import { quantizeFile } from '../../../engine/quantize-file.ts';
 import { quantizeModel } from '../../../models/store/quantize.ts';
 import { SvcError } from '../../../protocol/errors.ts';
+import { given } from '../../../protocol/given.ts';
 import type { QuantizeEvent } from '../../../protocol/model/quantize.ts';
 import { ByteProgress } from '../../terminal/byte-progress.ts';
 import { jsonLinesFlag, modelArgument, type Run, type Spec } from '../../spec.ts';
 import { bytes } from '../../terminal/format.ts';
+import { cancellable } from '../../machine/cancellable.ts';
 import { modelName } from '../../machine/model-name.ts';
 import { openStore } from '../../machine/models.ts';
-import { printJsonLine, say, sayProgress } from '../../terminal/output.ts';
+import { printJsonLine, say } from '../../terminal/output.ts';
 import { printText } from '../../terminal/result.ts';
-
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export const spec = {
   summary: 'Make a smaller, faster copy of a model',
@@ -32,29 +32,17 @@ export const spec = {
 
 export const run: Run<typeof spec> = async (flags, { model, type }) => {
   const { name, json } = flags;
-  const cancelled = new AbortController();
-  const onSignal = (): void => cancelled.abort(new SvcError('CANCELLED', 'cancelled; nothing was kept'));
-  for (const signal of SIGNALS) process.on(signal, onSignal);
-  try {
-    const made = await quantizeModel(
-      openStore(),
-      {
-        model: modelName(model),
-        type,
-        ...(name === undefined ? {} : { name }),
-        allow_requantize: flags['allow-requantize'],
-      },
-      quantizeFile,
-      json ? printJsonLine : shower(),
-      cancelled.signal,
-    );
-    sayProgress('');
-    if (!json) printText(`created ${made.id} (${bytes(made.size_bytes)}); try it: svc run -m ${made.id} "Hello"`);
-    return;
-  } finally {
-    sayProgress('');
-    for (const signal of SIGNALS) process.off(signal, onSignal);
-  }
+  const wishes = {
+    model: modelName(model),
+    type,
+    ...given({ name }),
+    allow_requantize: flags['allow-requantize'],
+  };
+  const show = json ? printJsonLine : shower();
+  const made = await cancellable(new SvcError('CANCELLED', 'cancelled; nothing was kept'), (signal) =>
+    quantizeModel(openStore(), wishes, quantizeFile, show, signal),
+  );
+  if (!json) printText(`created ${made.id} (${bytes(made.size_bytes)}); try it: svc run -m ${made.id} "Hello"`);
 };
 
 function shower(): (event: QuantizeEvent) => void {
