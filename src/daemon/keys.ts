@@ -16,7 +16,14 @@ import { CONSOLE_KEY, type KeyLimits, type KeyScope } from '../protocol/keys.ts'
 import type { CheckStatus } from '../protocol/records.ts';
 import type { Sessions } from './console/sessions.ts';
 import { isLoopback } from './listeners.ts';
-import type { Access, Admission } from './services.ts';
+
+export interface Admission {
+  readonly scope: KeyScope;
+  /** Name of the API key. null: none was needed. */
+  readonly key: string | null;
+  /** Limits of the key. Absent: it has none. */
+  readonly limits?: KeyLimits;
+}
 
 interface Key {
   readonly name: string;
@@ -27,7 +34,7 @@ interface Key {
   readonly limits?: KeyLimits;
 }
 
-export class Keys implements Access {
+export class Keys {
   readonly #path: string;
   readonly #seen: KeysSeen;
   readonly #log: Logger;
@@ -56,6 +63,10 @@ export class Keys implements Access {
     return readKeyFile(this.#path).length > 0;
   }
 
+  /**
+   * Resolves with the scope of a caller that connected to `localAddress` with these keys; `admin` where no key is
+   * needed. null: refused. Never rejects.
+   */
   async admit(localAddress: string | undefined, keys: readonly string[]): Promise<Admission | null> {
     // Also while the key file cannot be used: the owner got these keys through the control socket.
     if (keys.some((key) => this.#sessions.has(key))) return { scope: 'admin', key: CONSOLE_KEY };

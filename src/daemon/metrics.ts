@@ -13,7 +13,6 @@ import { LOCAL } from '../routing/policy.ts';
 import { registerProcessMetrics } from '../process/process-metrics.ts';
 import type { LoadedModelHealth, ProviderRecord, ProviderState, StepsHealth } from '../protocol/records.ts';
 import type { Outcome } from '../routing/router.ts';
-import type { ListenerMetrics } from './services.ts';
 
 /** Current values that the page is built from. */
 export interface Snapshot {
@@ -107,7 +106,7 @@ function cacheUsage({ models }: Snapshot): number {
 
 type Setter = (labels: Record<string, string>, value: number | null) => void;
 
-export class Metrics implements ListenerMetrics {
+export class Metrics {
   readonly #registry = new Registry();
   readonly #options: MetricsOptions;
   readonly #models = new Set<string>();
@@ -168,10 +167,12 @@ export class Metrics implements ListenerMetrics {
     if (options.vllmAliases) this.#gauges(ALIASES);
   }
 
+  /** `route`: the path in the table of routes; null: no route matched. */
   requestEnded(route: string | null, status: number): void {
     this.#requests.inc({ route: route ?? 'none', status: String(status) });
   }
 
+  /** `method`: `svc.v1.Runtime/GetHealth`; `code`: the name of gRPC's status. */
   callEnded(method: string, code: string): void {
     this.#calls.inc({ method, code });
   }
@@ -202,6 +203,7 @@ export class Metrics implements ListenerMetrics {
     if (timings.tokens_per_second) this.#interToken.observe(labels, 1 / timings.tokens_per_second);
   }
 
+  /** The Prometheus page: without providers and API keys for a caller whose scope allows no providers. */
   async page(scope: KeyScope): Promise<{ contentType: string; text: string }> {
     const { contentType } = this.#registry;
     if (allows(scope, 'inference')) return { contentType, text: await this.#registry.metrics() };

@@ -13,12 +13,11 @@ import type { LogEvent } from '../../protocol/logs.ts';
 import type { UsageRecord } from '../../protocol/usage.ts';
 import { usageOf } from '../../usage/summary.ts';
 import { inBackground } from '../in-background.ts';
-import type { ConsoleServices, LiveOptions, LogQuery, PageFile } from '../services.ts';
 import { Doctor } from './doctor.ts';
 import { LinkFile } from './link-file.ts';
-import { live, type LiveSource } from './live.ts';
-import { logRecords } from './log-records.ts';
-import { PageFiles } from './page-files.ts';
+import { live, type LiveOptions, type LiveSource } from './live.ts';
+import { logRecords, type LogQuery } from './log-records.ts';
+import { PageFiles, type PageFile } from './page-files.ts';
 import { Sessions, TOKEN_MS } from './sessions.ts';
 
 export interface ConsoleOptions extends LiveSource {
@@ -36,7 +35,7 @@ export interface ConsoleOptions extends LiveSource {
   doctor?(): Promise<DoctorRecord>;
 }
 
-export class Console implements ConsoleServices {
+export class Console {
   readonly #options: ConsoleOptions;
   readonly #files: PageFiles;
   readonly #linkFile: LinkFile;
@@ -51,10 +50,12 @@ export class Console implements ConsoleServices {
     this.#linkFile = new LinkFile(options.paths.stateDir, options.log);
   }
 
+  /** null: the page has no such file, or this build has no page. */
   page(name: string): Promise<PageFile | null> {
     return this.#files.find(name);
   }
 
+  /** Makes a link that signs a browser in, once. `file`: as in ConsoleLink. Throws NOT_READY, CANNOT_WRITE. */
   async link(file: boolean): Promise<ConsoleLink> {
     const http = this.#options.http();
     if (http === null) throw new SvcError('NOT_READY', 'svc does not serve HTTP yet', { retryAfterSeconds: 1 });
@@ -63,37 +64,45 @@ export class Console implements ConsoleServices {
     return { url, expires_at, file: file ? await this.#linkFile.write(url, TOKEN_MS) : null };
   }
 
+  /** Exchanges the token of a link for a key. Throws UNAUTHORIZED. */
   signIn(token: string): SessionKey {
     const session = this.sessions.signIn(token);
     inBackground(this.#options.log, 'removing the sign-in link', this.#linkFile.remove());
     return session;
   }
 
+  /** Samples of what the daemon does now. */
   live(options: LiveOptions, signal: AbortSignal): AsyncIterable<LiveEvent> {
     return live(this.#options, options, this.#untilTheEnd(signal));
   }
 
+  /** Records of the daemon's own log. Rejects with CANNOT_WRITE, FORBIDDEN. */
   logs(query: LogQuery, signal: AbortSignal): AsyncIterable<LogEvent> {
     return logRecords(this.#options.paths.logFile, query, this.#untilTheEnd(signal));
   }
 
+  /** Runs `svc doctor`. Rejects with TIMEOUT, INTERNAL. */
   async doctor(): Promise<DoctorRecord> {
     return await (this.#options.doctor?.() ?? this.#doctor.examine());
   }
 
+  /** As `svc usage`. Rejects with the error of the file system. */
   async usage(days: number, by: { readonly byKey: boolean }): Promise<readonly UsageRecord[]> {
     return await usageOf(this.#options.paths.stateDir, days, by);
   }
 
+  /** Throws CONFIG_INVALID. */
   keys(): readonly ShownKey[] {
     return readKeyFile(this.#options.paths.keyFile).map(shownKey);
   }
 
+  /** Throws INVALID_REQUEST, CONFIG_INVALID, CANNOT_WRITE, BUSY. */
   async addKey({ name, scope = 'inference', ...limits }: KeyWishes): Promise<NewKey> {
     const { entry, key } = await addKey(this.#options.paths.keyFile, name, scope, limits);
     return { ...shownKey(entry), key };
   }
 
+  /** Throws NOT_FOUND, CONFIG_INVALID, CANNOT_WRITE, BUSY. */
   async removeKey(name: string): Promise<void> {
     await removeKey(this.#options.paths.keyFile, name);
   }

@@ -4,11 +4,16 @@ import type { LiveEngine, LiveEvent, LiveProvider, LiveSample } from '../../prot
 import type { LoadedModelHealth } from '../../protocol/records.ts';
 import { LOCAL } from '../../routing/policy.ts';
 import type { Router } from '../../routing/router.ts';
-import type { LiveOptions } from '../services.ts';
 
 export interface LiveSource {
   readonly router: Pick<Router, 'running' | 'waiting' | 'active' | 'providerHealth'>;
   loaded(): readonly LoadedModelHealth[];
+}
+
+export interface LiveOptions {
+  readonly intervalMs: number;
+  /** The stream ends after so many samples. Absent: never. */
+  readonly count?: number;
 }
 
 const MOST_REQUESTS = 200;

@@ -1,8 +1,17 @@
 /** The daemon's own log, for the console: its last records, and new ones as they are written. */
 import { parseLogLine } from '../../log/format.ts';
 import { follow, tailLog } from '../../log/tail.ts';
-import { LOG_LEVELS, type LogEvent, type LogRecord } from '../../protocol/logs.ts';
-import type { LogQuery } from '../services.ts';
+import { LOG_LEVELS, type LogEvent, type LogLevel, type LogRecord } from '../../protocol/logs.ts';
+
+export interface LogQuery {
+  /** Number of earlier records. */
+  readonly tail: number;
+  readonly follow: boolean;
+  /** Id of a request, or of its trace. Absent: all records. */
+  readonly request?: string;
+  /** Absent: all levels. */
+  readonly level?: LogLevel;
+}
 
 /**
  * Ends with `end`, if new records are not requested. Rejects with CANNOT_WRITE, FORBIDDEN, or the reason of `signal`.

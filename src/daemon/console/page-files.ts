@@ -4,7 +4,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorOfFiles } from '../../files/svc-error.ts';
 import { ownFile } from '../../process/own-files.ts';
-import type { PageFile } from '../services.ts';
+
+/** A file of the console's page. */
+export interface PageFile {
+  readonly contentType: string;
+  readonly text: string;
+  readonly etag: string;
+}
 
 const TYPES: Readonly<Record<string, string>> = {
   'index.html': 'text/html; charset=utf-8',

@@ -5,7 +5,7 @@ import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import { networkOf } from '../../net/ip-address.ts';
 import { allows, type KeyScope } from '../../protocol/keys.ts';
-import type { Access } from '../services.ts';
+import type { Services } from '../services.ts';
 
 /**
  * Scope that a route needs. `none`: no check at all. `probe`: every caller is answered, but without a key gets fewer
@@ -26,7 +26,7 @@ export interface Arrival {
 export async function authorize(
   req: Arrival,
   needed: RouteScope,
-  access: Access,
+  access: Services['access'],
   page: KeyScope = 'admin',
 ): Promise<Caller | null> {
   if (needed === 'none') return null;

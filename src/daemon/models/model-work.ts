@@ -2,7 +2,7 @@
  * Long work on the models of this machine: quantising, verifying, importing. Each is a stream of events; a caller that
  * leaves it cancels the work, and the stream ends once the work has ended.
  *
- * One of each kind runs at a time: quantising takes all processors, and the others read a disk as fast as it can.
+ * One of each kind runs at a time, otherwise BUSY: quantising takes all processors, and the others read a disk as fast as it can.
  */
 import { stat } from 'node:fs/promises';
 import { loadConfig } from '../../config/config.ts';
@@ -19,7 +19,6 @@ import { given } from '../../protocol/given.ts';
 import { PROGRAMS, type ImportEvent, type ImportWishes } from '../../protocol/model/import.ts';
 import type { QuantizeEvent, QuantizeWishes } from '../../protocol/model/quantize.ts';
 import type { VerifyEvent, VerifyResult } from '../../protocol/model/verify.ts';
-import type { LongWork } from '../services.ts';
 
 export interface ModelWorkOptions {
   readonly paths: Pick<Paths, 'configFile'>;
@@ -38,7 +37,7 @@ export interface ModelWorkOptions {
 /** What svc does, in its errors, by the kind of work. */
 const KINDS = { quantize: 'quantises a model', verify: 'verifies a model', import: 'imports models' } as const;
 
-export class ModelWork implements LongWork {
+export class ModelWork {
   readonly #options: ModelWorkOptions;
   readonly #running = new Set<keyof typeof KINDS>();
 
@@ -46,6 +45,7 @@ export class ModelWork implements LongWork {
     this.#options = options;
   }
 
+  /** As `svc model quantize`; nothing is kept if it is cancelled. Rejects as `quantizeModel`. */
   quantize(wishes: QuantizeWishes, signal: AbortSignal): AsyncIterable<QuantizeEvent> {
     const { installed, quantizer } = this.#options;
     return this.#alone('quantize', signal, async (emit: (event: QuantizeEvent) => void, left) => {
@@ -53,12 +53,17 @@ export class ModelWork implements LongWork {
     });
   }
 
+  /** As `svc model verify MODEL`. Rejects with MODEL_NOT_FOUND, CANNOT_WRITE. */
   verify(model: string, signal: AbortSignal): AsyncIterable<VerifyEvent | VerifyResult> {
     return this.#alone('verify', signal, async (emit: (event: VerifyEvent | VerifyResult) => void, left) => {
       emit(await this.#options.installed.verify(model, emit, left));
     });
   }
 
+  /**
+   * As `svc model import`; models that were registered before it was cancelled stay. Rejects with MODEL_NOT_FOUND,
+   * CANNOT_WRITE.
+   */
   import({ models }: ImportWishes, signal: AbortSignal): AsyncIterable<ImportEvent> {
     const { paths, installed, surroundings, reload } = this.#options;
     return this.#alone('import', signal, async (emit: (event: ImportEvent) => void, left) => {

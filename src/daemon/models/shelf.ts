@@ -16,9 +16,9 @@ import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import { isModelName, nameIn, type ModelSettings } from '../../protocol/model/settings.ts';
 import type { ModelDefaults } from '../../protocol/llama-server/props.ts';
+import type { CreateRequest } from '../../protocol/ollama/models.ts';
 import type { ModelDescription } from '../../protocol/ollama/show.ts';
 import type { DeviceRecord, ModelRecord } from '../../protocol/records.ts';
-import type { ModelShelf } from '../services.ts';
 import { memoryForModel } from '../../models/pull/fits.ts';
 import { catalogueHere } from './catalogue-here.ts';
 import type { LocalEngines } from './local-engines.ts';
@@ -42,7 +42,7 @@ export interface ShelfOptions {
 /** Real headers have a template of some ten thousand characters, and a licence. */
 const MOST_KEPT_CHARACTERS = 512 * 1024;
 
-export class Shelf implements ModelShelf {
+export class Shelf {
   readonly #options: ShelfOptions;
   readonly #headers = new FileFacts<HeaderFacts>({
     read: async ([path = '']) => await readHeaderFacts(path),
@@ -53,6 +53,7 @@ export class Shelf implements ModelShelf {
     this.#options = options;
   }
 
+  /** Reads the headers of the model's files. Throws MODEL_NOT_FOUND, MODEL_INVALID. */
   async describe({ path, id, from = id, projector, settings = {} }: ModelRecord): Promise<ModelDescription> {
     const { metadata, template, fillsGaps } = await this.#headers.of(path);
     const { system: _, ...parameters } = settings;
@@ -74,6 +75,7 @@ export class Shelf implements ModelShelf {
     return { chat_template: template, sampling: { ...sampling, ...settings?.sampling } };
   }
 
+  /** Gives a model a further name, which stays when the first is removed. Throws INVALID_REQUEST, CANNOT_WRITE. */
   async copy({ id, from, builtin, settings }: ModelRecord, name: string): Promise<void> {
     await this.#checkFree(name, 'destination');
     if (from !== undefined || builtin) {
@@ -90,6 +92,7 @@ export class Shelf implements ModelShelf {
     }
   }
 
+  /** As `svc model rm --yes`. Throws INVALID_REQUEST for the built-in model, BUSY while it is in use, CANNOT_WRITE. */
   async remove(model: ModelRecord): Promise<void> {
     const { paths, installed, local, models, unload } = this.#options;
     if (model.from !== undefined) {
@@ -105,19 +108,25 @@ export class Shelf implements ModelShelf {
     });
   }
 
+  /** As `svc model default`. Throws INVALID_REQUEST, CANNOT_WRITE. */
   async setDefault({ id }: ModelRecord): Promise<void> {
     await this.#options.store.setDefault(id);
   }
 
+  /** The catalogue of models to pull, against the memory and the disk of this machine. */
   async catalogue(): Promise<readonly CatalogueModel[]> {
     const { models, modelsDir, devices } = this.#options;
     return await catalogueHere(await models(), modelsDir, memoryForModel(devices()));
   }
 
+  /**
+   * As `svc model create`: makes a name with settings from a model. Resolves with the settings that were skipped, and
+   * why. Throws INVALID_REQUEST, CANNOT_WRITE.
+   */
   async create(
     name: string,
     { id, from = id, settings: own }: ModelRecord,
-    { parameters, system }: Parameters<ModelShelf['create']>[2],
+    { parameters, system }: Pick<CreateRequest, 'parameters'> & { readonly system?: string },
   ): Promise<readonly string[]> {
     await this.#checkFree(name, 'model');
     // A name that is made from itself keeps its settings.
