@@ -27,6 +27,7 @@ import { errorOfFiles } from '../files/svc-error.ts';
 import { makePrivateDirectory, ownPaths } from '../home/paths.ts';
 import { ownAsset, ownText } from '../process/own-files.ts';
 import { SvcError } from '../protocol/errors.ts';
+import { DAY_MS } from '../protocol/limits.ts';
 
 /** List of the files, an asset that scripts/steps/executable.js makes. */
 export const LIST = 'files.json';
@@ -49,7 +50,7 @@ export interface UnpackedFile {
 /** Bits of a mode with which other users could change a file. */
 const WRITABLE_BY_OTHERS = 0o022;
 /** Folders of other versions are removed if unused for this time; an executable that needs one unpacks it again. */
-const UNUSED_MS = 30 * 24 * 60 * 60 * 1000;
+const UNUSED_MS = 30 * DAY_MS;
 
 let found: string | undefined;
 

@@ -240,7 +240,7 @@ export const GenerateRequestSchema = v.object({
   /** How long a local model stays loaded after this answer; -1: forever. Absent: the model's setting. */
   keep_alive_seconds: v.exactOptional(v.pipe(finite, v.minValue(-1), v.maxValue(LIMITS.keepAliveSeconds))),
   /** From arrival until TIMEOUT. Absent: no deadline. */
-  timeout_ms: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(86_400_000))),
+  timeout_ms: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LIMITS.timeoutMs))),
 });
 
 /** A file beside the one with the gap. */

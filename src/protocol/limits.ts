@@ -1,3 +1,5 @@
+export const DAY_MS = 86_400_000;
+
 /** Upper bounds of a request. A field above its bound is refused; the error names the field and the bound. */
 export const LIMITS = {
   /** Bytes of an HTTP or control request body. */
@@ -15,6 +17,7 @@ export const LIMITS = {
   maxTokens: 1_048_576,
   contextLength: 16_777_216,
   keepAliveSeconds: 31_536_000,
+  timeoutMs: DAY_MS,
   modelNameLength: 512,
   /** Entries in the list of models of an API key. */
   keyModels: 256,

@@ -3,12 +3,11 @@ import type { Config } from '../config/config.ts';
 import { responsesFolder, type Paths } from '../home/paths.ts';
 import type { Logger } from '../log/log.ts';
 import { SvcError } from '../protocol/errors.ts';
+import { DAY_MS } from '../protocol/limits.ts';
 import type { Tracer } from '../protocol/traces/span.ts';
 import { BackgroundResponses } from './background/background.ts';
 import type { Route } from './background/run.ts';
 import { ResponseStore } from './response-store.ts';
-
-const DAY_MS = 86_400_000;
 
 export function responseStoreOf(
   { store, keep_days, disk_bytes }: Config['responses'],

@@ -1,6 +1,5 @@
 /** Days as the ledger counts them, in UTC. */
-
-export const DAY_MS = 86_400_000;
+import { DAY_MS } from '../protocol/limits.ts';
 
 /** `2026-11-21` of an RFC 3339 time in UTC. */
 export function dateOf(at: string): string {

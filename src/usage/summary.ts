@@ -1,6 +1,7 @@
 /** Sums up the ledger by day, provider and model, and optionally by API key. */
+import { DAY_MS } from '../protocol/limits.ts';
 import type { UsageRecord } from '../protocol/usage.ts';
-import { DAY_MS, dateOf } from './day.ts';
+import { dateOf } from './day.ts';
 import { readUsage, type UsageLine } from './ledger.ts';
 
 /** Sorted by day, provider, key and model. */

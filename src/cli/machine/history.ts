@@ -4,9 +4,8 @@ import { Conversations, type Conversation } from '../../home/conversations.ts';
 import { historyFolder, resolvePaths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { GenerateResult, Message } from '../../protocol/generate.ts';
+import { DAY_MS } from '../../protocol/limits.ts';
 import { say } from '../terminal/output.ts';
-
-const DAY_MS = 86_400_000;
 
 export interface History {
   /** `history.enabled`: new conversations are kept. */

@@ -6,6 +6,7 @@ import { parseEmbedRequest, type EmbedRequest } from '../../protocol/embed.ts';
 import {
   asksForCall,
   GenerateRequestSchema,
+  LIMITS,
   refuseFile,
   type GenerateEvent,
   type GenerateRequest,
@@ -20,9 +21,6 @@ import { JsonGauge } from '../../files/json-gauge.ts';
 import type { Services } from '../services.ts';
 import type { EmbedAnswer } from './embed-response.ts';
 import type { Call, Calls, StreamHandler, UnaryHandler } from './calls.ts';
-
-/** A longer deadline counts as none. */
-const MAX_TIMEOUT_MS = 86_400_000;
 
 export function inference(
   calls: Calls,
@@ -124,8 +122,9 @@ function readRerankRequest(definitions: Definitions, call: Call): RerankCall {
   return { request, topN: top_n };
 }
 
+/** A longer deadline counts as none. */
 function timeoutOf({ timeoutMs }: Call): { timeout_ms?: number } {
-  return timeoutMs === null || timeoutMs > MAX_TIMEOUT_MS ? {} : { timeout_ms: Math.ceil(timeoutMs) };
+  return timeoutMs === null || timeoutMs > LIMITS.timeoutMs ? {} : { timeout_ms: Math.ceil(timeoutMs) };
 }
 
 interface WireMessage {

@@ -1,6 +1,6 @@
 /** Routes of the control socket only: the daemon's own commands, for the CLI. */
 import * as v from 'valibot';
-import { LIMITS } from '../../protocol/generate.ts';
+import { DAY_MS, LIMITS } from '../../protocol/limits.ts';
 import type { ProviderTestEvent, ProviderTestStep } from '../../protocol/routes.ts';
 import { parse } from '../../protocol/validate.ts';
 import { readJson } from './body.ts';
@@ -20,7 +20,7 @@ const LentKeySchema = v.object({
 });
 const DrainSchema = v.object({ drain: v.boolean() });
 const StopSchema = v.object({
-  drain_timeout_ms: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(86_400_000)),
+  drain_timeout_ms: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(DAY_MS)),
 });
 
 export async function stop(exchange: Exchange): Promise<void> {

@@ -13,6 +13,7 @@ import type { Duplex } from 'node:stream';
 import { CONTROL_CALLER, shareOf, type Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
+import { DAY_MS } from '../../protocol/limits.ts';
 import { keyField } from '../request-log.ts';
 import { networkOf } from '../../net/ip-address.ts';
 import { Shares } from '../../net/shares.ts';
@@ -53,7 +54,7 @@ export const LIMITS = {
 export type ListenerLimits = Readonly<typeof LIMITS>;
 
 /** On the control socket, whose client is the daemon's user, and may be a pager that a person reads. */
-const CONTROL_LIMITS = { stallMs: 86_400_000, answersBytes: Infinity };
+const CONTROL_LIMITS = { stallMs: DAY_MS, answersBytes: Infinity };
 
 export interface ListenerOptions {
   readonly services: Services;

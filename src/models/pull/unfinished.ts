@@ -2,10 +2,11 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { check } from 'proper-lockfile';
 import { SvcError } from '../../protocol/errors.ts';
+import { DAY_MS } from '../../protocol/limits.ts';
 import { findNamed, taggedAs, type Named } from '../../protocol/model/named.ts';
 import { downloadPaths, readJournal } from './partial-file.ts';
 
-const FORGOTTEN_MS = 30 * 86_400_000;
+const FORGOTTEN_MS = 30 * DAY_MS;
 
 /** A model that is not downloaded completely. */
 export interface Unfinished extends Named {

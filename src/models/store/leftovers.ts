@@ -8,12 +8,13 @@
  */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { DAY_MS } from '../../protocol/limits.ts';
 import type { Leftover, Leftovers } from '../../protocol/model/verify.ts';
 import { besidesOf, type Registry } from './registry.ts';
 import type { StorePaths } from './store-paths.ts';
 
-export const UNFINISHED_MS = 86_400_000;
-export const UNREFERENCED_MS = 7 * 86_400_000;
+export const UNFINISHED_MS = DAY_MS;
+export const UNREFERENCED_MS = 7 * DAY_MS;
 
 const CONTENT = /^sha256-[0-9a-f]{64}$/;
 /** Temporary names of StorePaths.unfinished, of `bring`, and of the registry (write-file-atomic). */

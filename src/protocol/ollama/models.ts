@@ -1,7 +1,7 @@
 /** Converts records of models to Ollama's lists, and reads the requests that change the store. */
 import * as v from 'valibot';
 import { given } from '../given.ts';
-import { LIMITS } from '../limits.ts';
+import { DAY_MS, LIMITS } from '../limits.ts';
 import type { ListedModel } from '../model/listed.ts';
 import type { LoadedModel, ModelRecord } from '../records.ts';
 import { invalid, parse } from '../validate.ts';
@@ -63,7 +63,7 @@ function bytesOnDevices({ placement }: LoadedModel): number {
 }
 
 /** Ollama's own "forever": 292 years, the longest duration of Go. */
-const FOREVER_MS = 292 * 365.25 * 86_400_000;
+const FOREVER_MS = 292 * 365.25 * DAY_MS;
 
 function namesOf(id: string) {
   const name = withTag(id);

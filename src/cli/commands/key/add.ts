@@ -3,11 +3,9 @@ import { resolvePaths } from '../../../home/paths.ts';
 import { shownKey } from '../../../home/shown-key.ts';
 import { SvcError } from '../../../protocol/errors.ts';
 import { given } from '../../../protocol/given.ts';
-import { LIMITS } from '../../../protocol/limits.ts';
+import { DAY_MS, LIMITS } from '../../../protocol/limits.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { print, printJson, say } from '../../terminal/output.ts';
-
-const DAY_MS = 86_400_000;
 
 const tokens = { kind: 'count', least: 1, most: Number.MAX_SAFE_INTEGER, value: 'N' } as const;
 

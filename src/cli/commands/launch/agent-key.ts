@@ -2,8 +2,8 @@
 import { addKey, readKeyFile, removeKey } from '../../../home/key-file.ts';
 import { variable } from '../../../process/environment.ts';
 import { SvcError } from '../../../protocol/errors.ts';
+import { DAY_MS } from '../../../protocol/limits.ts';
 
-const DAY_MS = 86_400_000;
 /** If `svc launch` is killed, its key stays in the file for this long. */
 const VALID_DAYS = 30;
 
