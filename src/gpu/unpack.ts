@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { createGunzip } from 'node:zlib';
 import { SvcError } from '../protocol/errors.ts';
 
-export const UNPACK_LIMITS = { entries: 1000, bytes: 2 ** 30 };
+const UNPACK_LIMITS = { entries: 1000, bytes: 2 ** 30 };
 
 const BLOCK = 512;
 /** Type flags of tar: file, and directory. */

@@ -46,7 +46,7 @@ function traces(file: DaemonFile, crash: string): Pick<LastExit, 'signal' | 'rea
 }
 
 /** Returns the reason from Node's crash output. null: the text is something else, or from another process. */
-export function describeCrash(text: string, pid: number): string | null {
+function describeCrash(text: string, pid: number): string | null {
   // V8 marks its lines about memory with the pid.
   const ofThisProcess = text.lastIndexOf(`[${String(pid)}:0x`);
   if (ofThisProcess === -1 || !text.includes('heap out of memory', ofThisProcess)) return null;

@@ -37,9 +37,9 @@ export interface ResponseStoreOptions {
 }
 
 /** Maximum bytes of one response: a longer conversation can only be sent whole. */
-export const RESPONSE_BYTES: number = LIMITS.bodyBytes;
+const RESPONSE_BYTES: number = LIMITS.bodyBytes;
 /** Maximum number of stored responses. */
-export const MOST_RESPONSES = 20_000;
+const MOST_RESPONSES = 20_000;
 const TIDY_MS = 3_600_000;
 const FILE = /^(resp_[0-9a-f]{32})\./;
 const JOURNALS = 'background';

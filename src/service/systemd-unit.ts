@@ -56,7 +56,7 @@ function runtimeDirectory(environment: Readonly<Record<string, string>>): string
 }
 
 /** System user of the daemon of a system package, and the name of its directory in /var/lib. */
-export const SYSTEM_USER = 'svc';
+const SYSTEM_USER = 'svc';
 
 /** Text of the unit of a system package, whose daemon has a user and a directory of its own. */
 export function systemUnit({ command, environment }: Pick<ServiceDefinition, 'command' | 'environment'>): string {

@@ -102,7 +102,7 @@ export interface ModelSettings extends RequestSettings, LoadSettings {
 export type ModelNames = Readonly<Record<string, ModelSettings>>;
 
 /** Most names from one to the next until an installed model. */
-export const LONGEST_CHAIN = 8;
+const LONGEST_CHAIN = 8;
 
 /** As an installed model's id may be: `qwen3:4b`, `owner/repo:Q4_K_M`. */
 const MODEL_NAME = /^[a-z0-9](?:[a-z0-9._:/@-]*[a-z0-9])?$/i;

@@ -8,7 +8,7 @@ import { encodeVector } from '../streams/ndjson.ts';
 import { truncatedOf } from './completion-response.ts';
 import { clientFields, invalid, parse } from '../validate.ts';
 
-export const ENCODING_FORMATS = ['float', 'base64'] as const;
+const ENCODING_FORMATS = ['float', 'base64'] as const;
 export type EncodingFormat = (typeof ENCODING_FORMATS)[number];
 
 export interface EmbeddingsCall {

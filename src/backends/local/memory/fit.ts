@@ -22,7 +22,7 @@ import type { NativeLoadOptions, NativeMemoryEstimate, NativeMemoryEstimates } f
 import { SvcError } from '../../../protocol/errors.ts';
 
 /** Minimum context length, in tokens, that is useful for a chat. */
-export const MIN_CONTEXT_LENGTH = 2048;
+const MIN_CONTEXT_LENGTH = 2048;
 /** Context length, in tokens, for which Q8_0 is preferred to F16: an agent's first request is half as long. */
 const GOOD_CONTEXT_LENGTH = 32_768;
 /** The engine's default, and the first step of a KV cache that grows. */

@@ -107,7 +107,7 @@ interface Choices {
   readonly failing: AbortController;
 }
 
-export type ChoicesCall = Pick<ChatCompletionCall, 'choices' | 'isWarmUp' | 'names'>;
+type ChoicesCall = Pick<ChatCompletionCall, 'choices' | 'isWarmUp' | 'names'>;
 
 /** Answers to each request. On a local model they share the computed prompt. */
 export function choicesOf(
