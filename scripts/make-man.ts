@@ -7,7 +7,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { ALIASES } from '../src/cli/aliases.ts';
 import { loadSpecs } from '../src/cli/commands.ts';
-import { describeFlag, flagUsage, usageOf } from '../src/cli/help.ts';
+import { describeFlag, flagUsage, usageLine } from '../src/cli/help.ts';
 import type { Spec, Specs } from '../src/cli/spec.ts';
 import { VARIABLES } from '../src/process/environment.ts';
 import { VERSION } from '../src/config/version.ts';
@@ -52,7 +52,7 @@ function section(name: string, spec: Spec): string[] {
     text(describeFlag(facts)),
   ]);
   return [
-    `.SS ${text(usageOf(name, spec))}`,
+    `.SS ${text(usageLine(name, spec))}`,
     text(`${spec.summary}.`),
     ...(spec.detail ?? []).flatMap((paragraph) => ['.PP', text(paragraph)]),
     ...flags,

@@ -21,7 +21,7 @@ export async function help(topic: Topic, columns: number): Promise<string> {
   return topic === undefined ? overview(specs, columns) : groupHelp(topic, specs, columns);
 }
 
-export function usageOf(name: string, spec: Spec): string {
+export function usageLine(name: string, spec: Spec): string {
   const flags = Object.keys(spec.flags).length > 0 ? ['[flags]'] : [];
   const rest = spec.passesOn === undefined ? [] : [`[-- ${spec.passesOn}]`];
   return ['svc', name, ...argumentsOf(spec), ...flags, ...rest].join(' ');
@@ -64,7 +64,7 @@ function groupHelp(group: GroupName, specs: Entries, columns: number): string {
 function commandHelp(name: string, spec: Spec, columns: number): string {
   const flags = Object.entries(spec.flags).map(([flag, facts]) => [flagUsage(flag, facts), describeFlag(facts)]);
   const hasTime = Object.values(spec.flags).some(({ kind }) => kind === 'duration');
-  const usages = [name, ...aliasesOf(name)].map((each) => usageOf(each, spec));
+  const usages = [name, ...aliasesOf(name)].map((each) => usageLine(each, spec));
   return sections([
     ['', wrap(spec.summary, columns)],
     ['Usage', usage(usages, columns)],

@@ -2,9 +2,9 @@
 import type { EmbedEvent } from './embed.ts';
 import { SvcError } from './errors.ts';
 import type {
+  AnswerEvent,
   AnswerFacts,
   FinishEvent,
-  GenerateEvent,
   RouteEvent,
   StartEvent,
   TokenLogprobs,
@@ -13,7 +13,7 @@ import type {
 import type { RankedDocument, RerankEvent } from './rerank.ts';
 import type { DetokenizeEvent, TokenizeEvent, TokensEvent } from './tokenize.ts';
 
-type CollectedEvent = RouteEvent | GenerateEvent | EmbedEvent | RerankEvent | TokenizeEvent | DetokenizeEvent;
+type CollectedEvent = AnswerEvent | EmbedEvent | RerankEvent | TokenizeEvent | DetokenizeEvent;
 
 export class Collector {
   text = '';

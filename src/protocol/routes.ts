@@ -1,7 +1,7 @@
 /** All HTTP paths of the daemon, and the messages of the control socket. */
 import type { EmbedEvent, VectorsEvent } from './embed.ts';
 import type { ErrorCode, ErrorRecord } from './errors.ts';
-import type { GenerateEvent, RouteEvent } from './generate.ts';
+import type { AnswerEvent, RouteEvent } from './generate.ts';
 import type { ModelRecord } from './records.ts';
 import type { RerankEvent } from './rerank.ts';
 
@@ -227,7 +227,7 @@ export interface ErrorEvent {
 }
 
 /** Lines of the answers of `/v1/runtime/*`. An empty line only keeps the connection alive. */
-export type GenerateLine = RouteEvent | GenerateEvent | ErrorEvent;
+export type GenerateLine = AnswerEvent | ErrorEvent;
 export type RerankLine = RouteEvent | RerankEvent | ErrorEvent;
 /** As EmbedEvent, but each vector is base64 of its 32-bit floats, little-endian. */
 export type EmbedLine =

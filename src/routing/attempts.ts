@@ -18,10 +18,10 @@ import { LOCAL, mayFallBack, type Candidate, type Plan } from './policy.ts';
 import { retryDelay, RetryBudget } from './retry.ts';
 
 /** Events of answers: text, vectors, scores or tokens. */
-export type AnswerEvent = GenerateEvent | EmbedEvent | RerankEvent | TokenizeEvent | DetokenizeEvent;
+export type BackendEvent = GenerateEvent | EmbedEvent | RerankEvent | TokenizeEvent | DetokenizeEvent;
 
 /** An answer that has begun. */
-export interface Begun<Event extends AnswerEvent> {
+export interface Begun<Event extends BackendEvent> {
   readonly backend: Backend;
   readonly start: StartEvent;
   /** The event after `start`, already received. */
@@ -35,7 +35,7 @@ export interface Attempt extends RouteAttempt {
   readonly code: 'ok' | ErrorCode;
 }
 
-export interface Trial<Event extends AnswerEvent> {
+export interface Trial<Event extends BackendEvent> {
   readonly kind: Kind;
   readonly plan: Plan;
   /** `model`: the model's name at that backend. Absent: its default. */
@@ -71,7 +71,7 @@ export class Attempts {
   }
 
   /** Throws the last candidate's error, or the context's reason once that is aborted. */
-  async begin<Event extends AnswerEvent>(trial: Trial<Event>): Promise<Begun<Event>> {
+  async begin<Event extends BackendEvent>(trial: Trial<Event>): Promise<Begun<Event>> {
     const { plan, attempts } = trial;
     let last = new SvcError('INTERNAL', 'the plan has no candidates');
     for (const [index, candidate] of plan.candidates.entries()) {
@@ -87,7 +87,7 @@ export class Attempts {
   }
 
   /** Tries one candidate, with retries. Returns its last error if all attempts fail. */
-  async #insist<Event extends AnswerEvent>(
+  async #insist<Event extends BackendEvent>(
     trial: Trial<Event>,
     candidate: Candidate,
     alternatives: number,
@@ -128,7 +128,7 @@ export class Attempts {
     return provider !== LOCAL && !isLeftAlone(error);
   }
 
-  async #try<Event extends AnswerEvent>(
+  async #try<Event extends BackendEvent>(
     trial: Trial<Event>,
     { provider, model }: Candidate,
     alternatives: number,
@@ -164,13 +164,13 @@ export class Attempts {
 
 /** Whether and when an attempt has sent its request to a provider: it counts from then on, and only once. */
 class Sending {
-  readonly #trial: Pick<Trial<AnswerEvent>, 'admit' | 'onAsked'>;
+  readonly #trial: Pick<Trial<BackendEvent>, 'admit' | 'onAsked'>;
   readonly #provider: string;
   #admission: Promise<void> | null = null;
   /** `performance.now()`. */
   #sentAt = Infinity;
 
-  constructor(trial: Pick<Trial<AnswerEvent>, 'admit' | 'onAsked'>, provider: string) {
+  constructor(trial: Pick<Trial<BackendEvent>, 'admit' | 'onAsked'>, provider: string) {
     this.#trial = trial;
     this.#provider = provider;
   }
@@ -192,7 +192,7 @@ class Sending {
   }
 }
 
-async function firstWord<Event extends AnswerEvent>(
+async function firstWord<Event extends BackendEvent>(
   backend: Backend,
   events: AsyncIterable<Event>,
   signal: AbortSignal,
@@ -201,7 +201,7 @@ async function firstWord<Event extends AnswerEvent>(
 ): Promise<Begun<Event>> {
   const rest = events[Symbol.asyncIterator]();
   const opening = await rest.next();
-  const start: AnswerEvent | undefined = opening.done === true ? undefined : opening.value;
+  const start: BackendEvent | undefined = opening.done === true ? undefined : opening.value;
   if (start?.type !== 'start') {
     signal.throwIfAborted();
     throw new SvcError('PROVIDER_FAILED', `${backend.name} ended without an answer`);

@@ -5,7 +5,7 @@
 import type { EmbedRequest } from '../protocol/embed.ts';
 import type { GenerateRequest } from '../protocol/generate.ts';
 import type { RerankRequest } from '../protocol/rerank.ts';
-import type { AnswerEvent } from './attempts.ts';
+import type { BackendEvent } from './attempts.ts';
 
 const BYTES_PER_TOKEN = 4;
 
@@ -23,7 +23,7 @@ export function inputTokens(request: Partial<GenerateRequest & EmbedRequest & Re
 }
 
 /** Bytes of an answer's text, reasoning or tool call. */
-export function sentBytes(event: AnswerEvent): number {
+export function sentBytes(event: BackendEvent): number {
   if (event.type === 'tool_call') return bytesOf([event.name, event.arguments]);
   return event.type === 'text' || event.type === 'reasoning' ? bytesOf(event.text) : 0;
 }

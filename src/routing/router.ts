@@ -10,8 +10,8 @@ import type { Caller } from '../protocol/caller.ts';
 import { SvcError, type ErrorCode } from '../protocol/errors.ts';
 import type { EmbedEvent, EmbedRequest } from '../protocol/embed.ts';
 import type {
+  AnswerEvent,
   FinishEvent,
-  GenerateEvent,
   GenerateRequest,
   RouteAttempt,
   RouteEvent,
@@ -23,7 +23,7 @@ import type { DetokenizeEvent, DetokenizeRequest, TokenizeEvent, TokenizeRequest
 import type { TracedRequest } from '../protocol/traces/gen-ai.ts';
 import type { Backend, GenerateContext } from '../backends/backend.ts';
 import { AnswerTrace, type Kind } from './answer-trace.ts';
-import { Attempts, type AnswerEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
+import { Attempts, type BackendEvent, type Attempt, type Begun, type Trial } from './attempts.ts';
 import { PATIENCE_MS } from './circuit.ts';
 import { decideWithin, type FindModel } from './allow-list.ts';
 import { inputTokens } from './estimate.ts';
@@ -129,7 +129,7 @@ export class Router {
     await this.#options.admitCaller?.(caller);
   }
 
-  route(request: GenerateRequest, context: GenerateContext): AsyncGenerator<RouteEvent | GenerateEvent, void> {
+  route(request: GenerateRequest, context: GenerateContext): AsyncGenerator<AnswerEvent, void> {
     const { fallback: _, ...asked } = request;
     return this.#answer('generation', request, context, (backend, model, inner) =>
       backend.generate(withModel(asked, model), inner),
@@ -163,7 +163,7 @@ export class Router {
     );
   }
 
-  async *#answer<Event extends AnswerEvent>(
+  async *#answer<Event extends BackendEvent>(
     kind: Kind,
     request: RoutedRequest & Pick<GenerateRequest, 'timeout_ms'> & TracedRequest,
     context: GenerateContext,
@@ -289,7 +289,7 @@ export class Router {
 
 /** Who answered, or had started to. */
 function answererOf(
-  begun: Begun<AnswerEvent> | null,
+  begun: Begun<BackendEvent> | null,
   { start, provider }: RunningRequest,
   plan: Plan,
 ): Pick<Outcome, 'provider' | 'model'> {
@@ -339,7 +339,7 @@ function shown({ code, ...attempt }: Attempt, { scope }: Caller): RouteAttempt {
 }
 
 /** Returning early returns from the backend's iterator too. */
-async function* eventsOf<Event extends AnswerEvent>(
+async function* eventsOf<Event extends BackendEvent>(
   { start, first, rest }: Begun<Event>,
   route: RouteEvent,
 ): AsyncGenerator<RouteEvent | StartEvent | Event, void> {

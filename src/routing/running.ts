@@ -3,7 +3,7 @@ import type { GenerateContext } from '../backends/backend.ts';
 import { SvcError } from '../protocol/errors.ts';
 import type { StartEvent } from '../protocol/generate.ts';
 import type { LiveRequest } from '../protocol/live.ts';
-import type { AnswerEvent } from './attempts.ts';
+import type { BackendEvent } from './attempts.ts';
 import { sentBytes, tokensIn } from './estimate.ts';
 
 /** When an answer began. */
@@ -151,7 +151,7 @@ export class RunningRequest {
   }
 
   /** A piece of the answer is sent. REQUIRES: `taken`. */
-  piece(event: AnswerEvent): void {
+  piece(event: BackendEvent): void {
     this.#pieces += 1;
     this.#bytes += sentBytes(event);
     const at = performance.now();

@@ -27,7 +27,7 @@ const ANSWER_BYTES = 64 * 1024;
 const RETRYABLE: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 const MOST_AFTER_MS = 300_000;
 
-export class Collector {
+export class TraceCollector {
   readonly #options: CollectorOptions;
   #agent: Agent | null = null;
 

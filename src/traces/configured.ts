@@ -7,7 +7,7 @@ import type { Logger } from '../log/log.ts';
 import { variable } from '../process/environment.ts';
 import { decodePercent } from '../protocol/foreign-text.ts';
 import { NO_TRACES, type Tracer } from '../protocol/traces/span.ts';
-import { Collector } from './collector.ts';
+import { TraceCollector } from './collector.ts';
 import { Exporter, type SpanCounts } from './exporter.ts';
 import { toExportRequest, type Resource } from './otlp.ts';
 import { RecordingTracer } from './tracer.ts';
@@ -37,7 +37,7 @@ export function tracesOf(settings: Config['traces'], log: Logger): Traces {
     return OFF;
   }
   const url = urlOfEndpoint(endpoint);
-  const collector = new Collector({
+  const collector = new TraceCollector({
     url,
     timeoutMs: TIMEOUT_MS,
     headers: () => ({ ...headers, ...(file === undefined ? {} : readTraceHeaders(file)) }),

@@ -32,7 +32,7 @@ export async function summarise(
 }
 
 /** The last `days` days in UTC, today included, from the ledger in `dir`. */
-export async function usageOf(
+export async function usageByDay(
   dir: string,
   days: number,
   { byKey }: { readonly byKey: boolean },

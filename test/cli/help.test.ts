@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { ALIASES } from '../../src/cli/aliases.ts';
 import { isCommand, loadSpecs } from '../../src/cli/commands.ts';
 import { GROUPS } from '../../src/cli/groups.ts';
-import { describeFlag, flagUsage, help, usageOf } from '../../src/cli/help.ts';
+import { describeFlag, flagUsage, help, usageLine } from '../../src/cli/help.ts';
 import type { Topic } from '../../src/cli/parse.ts';
 
 const commands = Object.entries(await loadSpecs());
@@ -33,7 +33,7 @@ test('the overview lists every command, and the help of a group lists its comman
 test('the help of a command has its usage, flags, defaults and examples', async () => {
   for (const [name, command] of commands) {
     const text = await helpOf(name as Topic);
-    assert.ok(text.includes(usageOf(name, command)), name);
+    assert.ok(text.includes(usageLine(name, command)), name);
     for (const [flag, facts] of Object.entries(command.flags)) {
       assert.ok(text.includes(flagUsage(flag, facts)) && text.includes(describeFlag(facts)), `${name} ${flag}`);
     }
@@ -74,7 +74,7 @@ test('docs/cli.md describes exactly the existing commands, flags and exit codes'
     const section = sections.get(name) ?? '';
     const unwrapped = section.replaceAll('\n', ' ');
     assert.ok(section.includes(command.summary), `${name}: summary`);
-    assert.ok(section.includes(`    ${usageOf(name, command)}\n`), `${name}: usage`);
+    assert.ok(section.includes(`    ${usageLine(name, command)}\n`), `${name}: usage`);
     for (const paragraph of command.detail ?? []) assert.ok(unwrapped.includes(paragraph), `${name}: ${paragraph}`);
     assert.match(section, /^Exit: \d/m, name);
     const rows = section.split('\n').filter((line) => line.startsWith('| `'));

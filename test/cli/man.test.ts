@@ -7,7 +7,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ALIASES } from '../../src/cli/aliases.ts';
 import { loadSpecs } from '../../src/cli/commands.ts';
-import { flagUsage, usageOf } from '../../src/cli/help.ts';
+import { flagUsage, usageLine } from '../../src/cli/help.ts';
 import { VARIABLES } from '../../src/process/environment.ts';
 import { VERSION } from '../../src/config/version.ts';
 import { unless } from '../support/skip.ts';
@@ -48,7 +48,7 @@ unless(isInstalled('groff') ? undefined : 'groff is not installed', test)(
       assert.ok(page.includes(text.replace(/ +/g, ' ')), text);
     };
     for (const [name, command] of Object.entries(await loadSpecs())) {
-      has(usageOf(name, command));
+      has(usageLine(name, command));
       has(command.summary);
       for (const paragraph of command.detail ?? []) has(paragraph);
       for (const [flag, facts] of Object.entries(command.flags)) has(flagUsage(flag, facts));

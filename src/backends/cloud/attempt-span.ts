@@ -18,7 +18,7 @@ import {
 import type { Span } from '../../protocol/traces/span.ts';
 
 /** Events of an answer of any kind. */
-export type AnswerEvent = GenerateEvent | EmbedEvent | RerankEvent;
+export type ProviderEvent = GenerateEvent | EmbedEvent | RerankEvent;
 
 export interface Attempted {
   readonly operation: Operation;
@@ -58,7 +58,7 @@ export class AttemptSpan {
     this.#span?.set({ 'http.response.status_code': status });
   }
 
-  note(event: AnswerEvent): void {
+  note(event: ProviderEvent): void {
     if (this.#span === null) return;
     if (event.type === 'start') nameModel(this.#span, this.#operation, event.model, this.#model);
     else if (event.type === 'finish') addFinish(this.#span, this.#operation, event);

@@ -24,12 +24,12 @@ import type { Operation, TracedRequest } from '../../protocol/traces/gen-ai.ts';
 import { abortable } from '../abortable.ts';
 import type { Backend, GenerateContext } from '../backend.ts';
 import { notTheApi } from './answer.ts';
-import { AttemptSpan, type AnswerEvent } from './attempt-span.ts';
+import { AttemptSpan, type ProviderEvent } from './attempt-span.ts';
 import { batchesOf, joined, readBatch } from './embeddings/batches.ts';
 import { answerBytes } from './embeddings/vectors.ts';
 import { refuseEmbeddings, refuseRaw, refuseRerank, refuseTokenize } from './local-only.ts';
 import { withOwnIds } from './message-parts.ts';
-import { Progress } from './progress.ts';
+import { AnswerProgress } from './answer-progress.ts';
 import type { Provider } from './provider.ts';
 import { retryAdvice, toSvcError } from './provider-error.ts';
 import { readText } from './reply-text.ts';
@@ -58,7 +58,7 @@ interface Call<Event> {
   readonly model: string;
   encode(target: WireTarget): WireRequest;
   /** Yields the events of a reply with a status of 2xx. */
-  decode(reply: Reply, progress: Progress): AsyncIterable<Event>;
+  decode(reply: Reply, progress: AnswerProgress): AsyncIterable<Event>;
 }
 
 export class CloudBackend implements Backend {
@@ -260,7 +260,7 @@ export class CloudBackend implements Backend {
   }
 
   /** Sends one request to the provider, once a slot is free, and yields the events of its answer. */
-  async *#ask<Event extends AnswerEvent>(
+  async *#ask<Event extends ProviderEvent>(
     call: Call<Event>,
     context: GenerateContext,
   ): AsyncGenerator<Event, void, undefined> {
@@ -276,13 +276,13 @@ export class CloudBackend implements Backend {
     }
   }
 
-  async *#send<Event extends AnswerEvent>(
+  async *#send<Event extends ProviderEvent>(
     asked: WireRequest,
     key: string | null,
     { operation, request, model, decode }: Call<Event>,
     { signal, arrivedAt, traceId, span: parent }: GenerateContext,
   ): AsyncGenerator<Event, void, undefined> {
-    const progress = new Progress(this.name, model, { arrivedAt, startedAt: performance.now() });
+    const progress = new AnswerProgress(this.name, model, { arrivedAt, startedAt: performance.now() });
     const endpoint = this.#provider.endpoints[0] ?? '';
     const span = new AttemptSpan(parent, { operation, request, provider: this.name, model, endpoint });
     let reply: Reply | undefined;
@@ -305,7 +305,7 @@ export class CloudBackend implements Backend {
     }
   }
 
-  async *#events(reply: Reply, progress: Progress): AsyncGenerator<GenerateEvent, void, undefined> {
+  async *#events(reply: Reply, progress: AnswerProgress): AsyncGenerator<GenerateEvent, void, undefined> {
     const reader = this.#wire.reader(this.#provider.quirks);
     if (isJson(reply)) yield* this.#whole(reply, reader, progress);
     else for await (const events of readStream(reply, reader, progress)) yield* progress.take(events);
@@ -316,7 +316,7 @@ export class CloudBackend implements Backend {
   /** Events of an answer that is one JSON body. */
   async *#atOnce<Content>(
     reply: Reply,
-    progress: Progress,
+    progress: AnswerProgress,
     limit: number,
     read: (body: unknown) => WholeAnswer<Content>,
   ): AsyncGenerator<StartEvent | Content | FinishEvent, void, undefined> {
@@ -326,7 +326,11 @@ export class CloudBackend implements Backend {
   }
 
   /** A response that is not a stream: an error, or a whole answer from a server without streaming. */
-  async *#whole(reply: Reply, reader: WireReader, progress: Progress): AsyncGenerator<GenerateEvent, void, undefined> {
+  async *#whole(
+    reply: Reply,
+    reader: WireReader,
+    progress: AnswerProgress,
+  ): AsyncGenerator<GenerateEvent, void, undefined> {
     const text = await readText(reply, JSON_BODY_BYTES);
     const error = this.#wire.error(parsedJson(text));
     if (error !== null) throw toSvcError(error, null);

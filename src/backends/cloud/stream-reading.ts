@@ -1,7 +1,7 @@
 /** Reads an answer that is a stream of server-sent events. */
 import { SilenceTimer } from '../../net/silence-timer.ts';
 import { EventStream } from './event-stream.ts';
-import type { Progress } from './progress.ts';
+import type { AnswerProgress } from './answer-progress.ts';
 import type { Reply } from './transport.ts';
 import type { WireEvent, WireReader } from './wire.ts';
 
@@ -13,7 +13,7 @@ const DONE_GRACE_MS = 500;
 export async function* readStream(
   reply: Reply,
   reader: WireReader,
-  progress: Progress,
+  progress: AnswerProgress,
 ): AsyncGenerator<readonly WireEvent[], void, undefined> {
   const stream = new EventStream();
   const pieces = reply.body.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, undefined>;

@@ -179,16 +179,16 @@ function newCallId(): string {
   return Array.from({ length: 9 }, () => ID_ALPHABET[randomInt(ID_ALPHABET.length)]).join('');
 }
 
-export type AnswerEvent = TextEvent | ReasoningEvent | ToolCallEvent;
+export type PieceEvent = TextEvent | ReasoningEvent | ToolCallEvent;
 /** Events between `start` and `finish`, of requests of any kind. */
-export type ContentEvent = AnswerEvent | VectorsEvent | ScoresEvent | TokensEvent;
+export type ContentEvent = PieceEvent | VectorsEvent | ScoresEvent | TokensEvent;
 
 /** An event to which the next output may add. */
 type WaitingEvent =
   | { readonly type: 'text' | 'reasoning'; text: string; readonly logprobs: TokenLogprobs[] }
   | (Omit<ToolCallEvent, 'arguments'> & { arguments: string });
 
-function toEvent(event: WaitingEvent): AnswerEvent {
+function toEvent(event: WaitingEvent): PieceEvent {
   if (event.type === 'tool_call') return event;
   const { type, text, logprobs } = event;
   return { type, text, ...(logprobs.length === 0 ? {} : { logprobs }) };
@@ -210,7 +210,7 @@ function mostOf({ request, contextLength }: AnswerBounds): number {
 
 const costOf = ({ bytes }: NativeLogprob): number => LOGPROB_COST + BYTE_COST * bytes.length;
 
-export class Generation extends EngineAnswer<AnswerEvent> {
+export class Generation extends EngineAnswer<PieceEvent> {
   readonly #isListed: boolean;
   readonly #hasLogprobs: boolean;
   readonly #events: WaitingEvent[] = [];
@@ -294,7 +294,7 @@ export class Generation extends EngineAnswer<AnswerEvent> {
     this.#events.push(event);
   }
 
-  protected override take(): AnswerEvent | undefined {
+  protected override take(): PieceEvent | undefined {
     const event = this.#events.shift();
     if (event === undefined) return undefined;
     const tokens = this.#tokens.splice(0);

@@ -1,6 +1,6 @@
 /** `svc usage`: requests and tokens from the ledger; works without a daemon. */
 import { resolvePaths } from '../../home/paths.ts';
-import { usageOf } from '../../usage/summary.ts';
+import { usageByDay } from '../../usage/summary.ts';
 import { jsonFlag, type Run, type Spec } from '../spec.ts';
 import { count, text } from '../terminal/format.ts';
 import { out } from '../terminal/output.ts';
@@ -19,7 +19,7 @@ export const spec = {
 
 export const run: Run<typeof spec> = async ({ days, json, by }) => {
   const byKey = by === 'key';
-  const usage = await usageOf(resolvePaths().stateDir, days, { byKey });
+  const usage = await usageByDay(resolvePaths().stateDir, days, { byKey });
   const rows = usage.map((row) => [
     row.day,
     row.provider,

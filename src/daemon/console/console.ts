@@ -11,7 +11,7 @@ import type { KeyWishes, NewKey, ShownKey } from '../../protocol/keys.ts';
 import type { LiveEvent } from '../../protocol/live.ts';
 import type { LogEvent } from '../../protocol/logs.ts';
 import type { UsageRecord } from '../../protocol/usage.ts';
-import { usageOf } from '../../usage/summary.ts';
+import { usageByDay } from '../../usage/summary.ts';
 import { inBackground } from '../in-background.ts';
 import { Doctor } from './doctor.ts';
 import { LinkFile } from './link-file.ts';
@@ -88,7 +88,7 @@ export class Console {
 
   /** As `svc usage`. Rejects with the error of the file system. */
   async usage(days: number, by: { readonly byKey: boolean }): Promise<readonly UsageRecord[]> {
-    return await usageOf(this.#options.paths.stateDir, days, by);
+    return await usageByDay(this.#options.paths.stateDir, days, by);
   }
 
   /** Throws CONFIG_INVALID. */

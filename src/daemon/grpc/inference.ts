@@ -8,9 +8,8 @@ import {
   GenerateRequestSchema,
   LIMITS,
   refuseFile,
-  type GenerateEvent,
+  type AnswerEvent,
   type GenerateRequest,
-  type RouteEvent,
   type TokenLogprob,
   type TokenLogprobs,
 } from '../../protocol/generate.ts';
@@ -188,7 +187,7 @@ function readJson(text: string, param: string, gauge: JsonGauge): unknown {
   return value;
 }
 
-function toMessage(event: RouteEvent | GenerateEvent): object {
+function toMessage(event: AnswerEvent): object {
   const { type, ...fields } = event;
   if (event.type === 'text' && event.logprobs !== undefined)
     return { text: { text: event.text, logprobs: event.logprobs.map(toLogprobs) } };

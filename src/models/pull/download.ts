@@ -22,7 +22,7 @@ import { downloadFailed } from './failures.ts';
 import type { PartialFile } from './partial-file.ts';
 import type { Range } from './ranges.ts';
 import { RunningDigest } from './running-digest.ts';
-import { connectionFailure, leadsTo, type Answer, type Credential, type Web } from './web.ts';
+import { connectionFailure, leadsTo, type WebAnswer, type Credential, type Web } from './web.ts';
 
 /** Where a file can be downloaded now. */
 export interface Located {
@@ -217,9 +217,9 @@ export class Download {
     from: number,
     to: number,
     signal: AbortSignal,
-  ): Promise<{ answer: Answer; isWhole: boolean }> {
+  ): Promise<{ answer: WebAnswer; isWhole: boolean }> {
     const { etag } = this.#file;
-    const ask = async (ifRange: string | null): Promise<Answer> => {
+    const ask = async (ifRange: string | null): Promise<WebAnswer> => {
       const headers = { range: `bytes=${from}-${to - 1}`, ...(ifRange === null ? {} : { 'if-range': ifRange }) };
       return await this.#web.follow({ url: first, headers, credential, signal }, named);
     };
@@ -239,7 +239,7 @@ export class Download {
   }
 
   /** Returns true if the response has the whole file. @throws SvcError when it is not the requested range */
-  async #judge(answer: Answer, from: number, to: number): Promise<boolean> {
+  async #judge(answer: WebAnswer, from: number, to: number): Promise<boolean> {
     const { status, header, url } = answer;
     const { sizeBytes } = this.#remote;
     if (status === 206) {
@@ -274,7 +274,7 @@ export class Download {
   }
 
   async #receive(
-    { body, url }: Answer,
+    { body, url }: WebAnswer,
     from: number,
     to: number,
     signal: AbortSignal,

@@ -19,7 +19,7 @@ import type { Located, RemoteFile } from './download.ts';
 import { downloadFailed } from './failures.ts';
 import { isFileName, type HubReference } from './reference.ts';
 import { MOST_FILE_BYTES, MOST_PARTS, type Source } from './source.ts';
-import { leadsTo, type Answer, type Credential, type Web } from './web.ts';
+import { leadsTo, type WebAnswer, type Credential, type Web } from './web.ts';
 
 export interface HubModel {
   readonly repo: string;
@@ -179,7 +179,7 @@ export class Hub {
     return { url: answer.url, named: this.#endpoint, credential: this.#credential };
   }
 
-  async #ask(path: string, mostBytes: number, signal: AbortSignal): Promise<{ answer: Answer; value: unknown }> {
+  async #ask(path: string, mostBytes: number, signal: AbortSignal): Promise<{ answer: WebAnswer; value: unknown }> {
     this.#checkOnline();
     const asked = { url: this.#url(path), credential: this.#credential, signal };
     return await this.#web.json(asked, this.#endpoint, mostBytes);
@@ -190,7 +190,7 @@ export class Hub {
     return new URL(this.#endpoint.pathname.replace(/\/$/, '') + path, this.#endpoint.origin);
   }
 
-  #nextPage(answer: Answer): string | null {
+  #nextPage(answer: WebAnswer): string | null {
     const next = nextLink(answer.header('link') ?? '');
     if (next === undefined) return null;
     const url = URL.canParse(next, answer.url.href) ? new URL(next, answer.url.href) : null;
@@ -224,7 +224,7 @@ export class Hub {
     });
   }
 
-  #refusal({ status, header, url }: Answer, repo: string, revision: string | null): SvcError {
+  #refusal({ status, header, url }: WebAnswer, repo: string, revision: string | null): SvcError {
     const code = header('x-error-code');
     const page = `${this.#endpoint.origin}/${repo}`;
     if (code === 'GatedRepo' || (status === 403 && code === undefined)) {

@@ -16,7 +16,7 @@ import { downloadFailed } from './failures.ts';
 import { LAYER, MANIFEST_BYTES, ManifestSchema, type Layer } from './ollama-manifest.ts';
 import type { OllamaReference } from './reference.ts';
 import type { Source } from './source.ts';
-import { readText, type Answer, type Web } from './web.ts';
+import { readText, type WebAnswer, type Web } from './web.ts';
 
 const REGISTRY = 'https://registry.ollama.ai';
 const MANIFEST_TYPE = 'application/vnd.docker.distribution.manifest.v2+json';
@@ -97,7 +97,7 @@ function addressOf(host: string | null): URL {
   return new URL(`${isHere ? 'http' : 'https'}://${host}`);
 }
 
-function refusal({ status, url }: Answer, shown: string): SvcError {
+function refusal({ status, url }: WebAnswer, shown: string): SvcError {
   if (status === 404) {
     return new SvcError('MODEL_NOT_FOUND', `there is no ${shown} at ${url.host}`, {
       hint: 'see https://ollama.com/library for names and tags',

@@ -146,7 +146,7 @@ export class Puller {
     const locks = sorted.map((digest) => downloadPaths(this.#options.dir, digest).lock);
     await withDownloadLocks(locks, { signal, onWait }, async (locked) => {
       let model: ModelRecord;
-      const progress = new Progress(total, await this.#presentBytes(source, digests), emit);
+      const progress = new PullProgress(total, await this.#presentBytes(source, digests), emit);
       try {
         model = await this.#fetchLocked(source, digests, progress, emit, locked);
       } finally {
@@ -160,7 +160,7 @@ export class Puller {
   async #fetchLocked(
     source: Source,
     digests: DigestsOnce,
-    progress: Progress,
+    progress: PullProgress,
     emit: (event: Pulled) => void,
     signal: AbortSignal,
   ): Promise<ModelRecord> {
@@ -193,7 +193,7 @@ export class Puller {
   async #fetchFile(
     file: RemoteFile,
     { id: model, aliases }: Source,
-    progress: Progress,
+    progress: PullProgress,
     emit: (event: Pulled) => void,
     signal: AbortSignal,
   ): Promise<string> {
@@ -292,7 +292,7 @@ export class Puller {
 }
 
 /** Progress of all files together. */
-class Progress {
+class PullProgress {
   readonly #total: number;
   readonly #emit: (event: Pulled) => void;
   readonly #rate = new Rate();

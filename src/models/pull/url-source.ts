@@ -5,7 +5,7 @@ import { modelIdFor } from '../store/model-id.ts';
 import { downloadFailed } from './failures.ts';
 import type { UrlReference } from './reference.ts';
 import { MOST_FILE_BYTES, type Source } from './source.ts';
-import type { Answer, Web } from './web.ts';
+import type { WebAnswer, Web } from './web.ts';
 
 /** @throws SvcError INVALID_REQUEST, MODEL_NOT_FOUND, DOWNLOAD_FAILED; `signal.reason` */
 export async function findAtUrl(web: Web, { url, digest }: UrlReference, signal: AbortSignal): Promise<Source> {
@@ -44,7 +44,7 @@ export async function findAtUrl(web: Web, { url, digest }: UrlReference, signal:
 }
 
 /** Returns the size of the whole file; NaN: it is not known. */
-function sizeIn({ status, header }: Answer): number {
+function sizeIn({ status, header }: WebAnswer): number {
   if (status === 200) return Number(header('content-length'));
   return Number(/^bytes 0-0\/(\d+)$/.exec(header('content-range') ?? '')?.[1]);
 }

@@ -39,7 +39,7 @@ export interface Asked {
   readonly signal: AbortSignal;
 }
 
-export interface Answer {
+export interface WebAnswer {
   readonly url: URL;
   readonly status: number;
   /** Returns the value of a response header. `name` is in lower case. */
@@ -72,7 +72,7 @@ export class Web {
    * @param named the origin that the user named; decides which addresses are allowed
    * @throws SvcError DOWNLOAD_FAILED; `signal.reason`
    */
-  async ask({ url, method = 'GET', headers = {}, credential, signal }: Asked, named: URL): Promise<Answer> {
+  async ask({ url, method = 'GET', headers = {}, credential, signal }: Asked, named: URL): Promise<WebAnswer> {
     const reach = reachOf(url, named);
     checkHost(url.hostname, reach, refuse);
     const undici = await loadUndici();
@@ -108,7 +108,7 @@ export class Web {
   }
 
   /** As `ask`, but follows redirects; returns a redirect for which `stopAt` is true. */
-  async follow(asked: Asked, named: URL, stopAt: (next: URL) => boolean = () => false): Promise<Answer> {
+  async follow(asked: Asked, named: URL, stopAt: (next: URL) => boolean = () => false): Promise<WebAnswer> {
     let url = asked.url;
     for (let redirects = 0; ; redirects += 1) {
       const answer = await this.ask({ ...asked, url }, named);
@@ -125,7 +125,7 @@ export class Web {
     asked: Asked,
     named: URL,
     mostBytes: number,
-  ): Promise<{ readonly answer: Answer; readonly value: unknown }> {
+  ): Promise<{ readonly answer: WebAnswer; readonly value: unknown }> {
     const signal = AbortSignal.any([asked.signal, AbortSignal.timeout(SMALL_ANSWER_MS)]);
     try {
       const answer = await this.follow({ ...asked, signal }, named);
@@ -144,13 +144,13 @@ export class Web {
 }
 
 /** Returns the target of a redirect; null: the response is not one. @throws SvcError DOWNLOAD_FAILED */
-export function leadsTo(answer: Answer): URL | null {
+export function leadsTo(answer: WebAnswer): URL | null {
   const { url } = answer;
   return redirectOf(answer, url, () => downloadFailed(`${url.host} redirects to an invalid URL`, { retryable: false }));
 }
 
 /** Reads a body of at most `mostBytes`. @throws SvcError DOWNLOAD_FAILED, also for a larger body */
-export async function readText({ body, url }: Answer, mostBytes: number): Promise<string> {
+export async function readText({ body, url }: WebAnswer, mostBytes: number): Promise<string> {
   const pieces: Buffer[] = [];
   let length = 0;
   try {

@@ -5,7 +5,7 @@
  * Blocks of text and thinking end where the next begins. A part of an earlier call, which some servers send, is a delta
  * of its block all the same.
  */
-import type { FinishEvent, GenerateEvent, RouteEvent, StartEvent, ToolCallEvent } from '../generate.ts';
+import type { AnswerEvent, FinishEvent, StartEvent, ToolCallEvent } from '../generate.ts';
 import { toHead, toSignature, toUsage, type AnswerOptions } from './message.ts';
 import { toStopReason } from './stop-reason.ts';
 
@@ -42,7 +42,7 @@ export class MessageStream {
   }
 
   /** Throws CANCELLED for a cancelled answer. */
-  read(event: RouteEvent | GenerateEvent): StreamEvent[] {
+  read(event: AnswerEvent): StreamEvent[] {
     switch (event.type) {
       case 'route':
         return [];

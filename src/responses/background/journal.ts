@@ -14,7 +14,7 @@ import { errorOfFiles } from '../../files/svc-error.ts';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError, type ErrorRecord } from '../../protocol/errors.ts';
 import { parsedJson } from '../../protocol/foreign-text.ts';
-import type { GenerateEvent, RouteEvent } from '../../protocol/generate.ts';
+import type { AnswerEvent } from '../../protocol/generate.ts';
 import { LIMITS } from '../../protocol/limits.ts';
 import type { ContentItem, Placed } from '../../protocol/openai/responses/items.ts';
 import type { TraceHeaders } from '../../protocol/traces/context.ts';
@@ -41,7 +41,7 @@ export interface Asked {
  * A further line. `at`: milliseconds since 1970. An answer that was neither cancelled nor failed ends with `finish`.
  */
 export type Entry =
-  | { readonly at: number; readonly event: RouteEvent | GenerateEvent }
+  | { readonly at: number; readonly event: AnswerEvent }
   | { readonly at: number; readonly error: ErrorRecord }
   | { readonly at: number; readonly cancelled: true }
   /** A daemon took up the answer of an earlier one. */

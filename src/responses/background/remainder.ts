@@ -2,10 +2,8 @@
  * Finds the new part of the events when an answer is made again from its known tokens. Its text, reasoning, calls and
  * tokens begin as in the earlier events, but in pieces of other lengths.
  */
-import type { GenerateEvent, ReasoningEvent, RouteEvent, TextEvent, ToolCallEvent } from '../../protocol/generate.ts';
+import type { AnswerEvent, ReasoningEvent, TextEvent, ToolCallEvent } from '../../protocol/generate.ts';
 import { given } from '../../protocol/given.ts';
-
-type AnyEvent = RouteEvent | GenerateEvent;
 
 export class Remainder {
   /** Number of characters or elements of each kind in the earlier events, less those that have come again. */
@@ -14,7 +12,7 @@ export class Remainder {
   #held: number[] = [];
 
   /** `told`: the events so far. */
-  constructor(told: Iterable<AnyEvent>) {
+  constructor(told: Iterable<AnswerEvent>) {
     for (const event of told) {
       if (event.type === 'finish') continue;
       if (event.type === 'route' || event.type === 'start') {
@@ -33,7 +31,7 @@ export class Remainder {
   }
 
   /** The new part of the event; null: there is none. */
-  of(event: AnyEvent): AnyEvent | null {
+  of(event: AnswerEvent): AnswerEvent | null {
     switch (event.type) {
       case 'route':
       case 'start':

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller } from '../../protocol/caller.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import type { GenerateEvent, GenerateRequest, RouteEvent, StartEvent } from '../../protocol/generate.ts';
+import type { AnswerEvent, GenerateRequest, StartEvent } from '../../protocol/generate.ts';
 import { toConversation } from '../../protocol/openai/responses/input.ts';
 import { inTheirWords } from '../../protocol/openai/responses/request.ts';
 import type { ResponseRecord, StoredResponse } from '../../protocol/openai/responses/response.ts';
@@ -27,7 +27,7 @@ export type Route = (
     readonly signal: AbortSignal;
     readonly arrivedAt: number;
   },
-) => AsyncIterable<RouteEvent | GenerateEvent>;
+) => AsyncIterable<AnswerEvent>;
 
 export interface RunOptions {
   readonly journal: Journal;
@@ -271,7 +271,7 @@ export class BackgroundRun {
     });
   }
 
-  get #told(): (RouteEvent | GenerateEvent)[] {
+  get #told(): AnswerEvent[] {
     return this.#entries.flatMap((entry) => ('event' in entry ? entry.event : []));
   }
 

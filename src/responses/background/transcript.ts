@@ -1,6 +1,6 @@
 /** A background response as its client sees it: the events of its stream so far, and the response itself. */
 import { SvcError } from '../../protocol/errors.ts';
-import { Answer, type ResponseEvent } from '../../protocol/openai/responses/answer.ts';
+import { ResponseBuilder, type ResponseEvent } from '../../protocol/openai/responses/response-builder.ts';
 import { storedItems } from '../../protocol/openai/responses/items.ts';
 import { parseResponses, type ResponsesCall } from '../../protocol/openai/responses/request.ts';
 import type { ResponseRecord, StoredResponse } from '../../protocol/openai/responses/response.ts';
@@ -10,7 +10,7 @@ import { isLast, type Asked, type Entry, type Story } from './journal.ts';
 export class Transcript {
   readonly call: ResponsesCall;
   readonly #asked: Asked;
-  readonly #answer: Answer;
+  readonly #answer: ResponseBuilder;
   /** Encoded; the index is the `sequence_number`. */
   readonly #events: string[] = [];
   #now: number;
@@ -22,7 +22,7 @@ export class Transcript {
     this.call = parseResponses(body);
     this.#asked = asked;
     this.#now = at;
-    this.#answer = new Answer({ id, call: this.call, store: true, background: true, now: () => this.#now });
+    this.#answer = new ResponseBuilder({ id, call: this.call, store: true, background: true, now: () => this.#now });
   }
 
   /** The same journal always gives the same events. */

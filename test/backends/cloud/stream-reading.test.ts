@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Progress } from '../../../src/backends/cloud/progress.ts';
+import { AnswerProgress } from '../../../src/backends/cloud/answer-progress.ts';
 import { readStream } from '../../../src/backends/cloud/stream-reading.ts';
 import { chatCompletions as wire } from '../../../src/backends/cloud/wires/chat-completions/chat-completions.ts';
 import { SvcError } from '../../../src/protocol/errors.ts';
@@ -29,7 +29,7 @@ test('usage that arrived while this process stood still is read, not given up', 
     failure: (error: unknown) => SvcError.from(error),
   };
   const now = performance.now();
-  const progress = new Progress('mine', 'm', { arrivedAt: now, startedAt: now });
+  const progress = new AnswerProgress('mine', 'm', { arrivedAt: now, startedAt: now });
   const events: GenerateEvent[] = [];
   provider.write(FINISHED);
   for await (const read of readStream(reply, wire.reader({}), progress)) {

@@ -3,15 +3,15 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/protocol/errors.ts';
 import type { FinishReason, GenerateEvent } from '../../../src/protocol/generate.ts';
-import { Answer } from '../../../src/protocol/openai/responses/answer.ts';
+import { ResponseBuilder } from '../../../src/protocol/openai/responses/response-builder.ts';
 import { parseResponses } from '../../../src/protocol/openai/responses/request.ts';
 import { Random } from '../../fuzz/random.ts';
 import { FINISH, START } from '../scripted.ts';
 import { checkEvents } from './event-order.ts';
 
 const ID = `resp_${'0'.repeat(32)}`;
-const answer = (fields: object = {}): Answer =>
-  new Answer({ id: ID, call: parseResponses({ input: 'x', ...fields }), store: true });
+const answer = (fields: object = {}): ResponseBuilder =>
+  new ResponseBuilder({ id: ID, call: parseResponses({ input: 'x', ...fields }), store: true });
 
 function run(events: readonly GenerateEvent[], reason: FinishReason = 'stop', fields: object = {}): object[] {
   const made = answer(fields);

@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import OpenAI, { APIError } from 'openai';
 import { SvcError } from '../../../src/protocol/errors.ts';
-import { Answer } from '../../../src/protocol/openai/responses/answer.ts';
+import { ResponseBuilder } from '../../../src/protocol/openai/responses/response-builder.ts';
 import { parseResponses } from '../../../src/protocol/openai/responses/request.ts';
 import { makeGate } from '../../support/gate.ts';
 import { FINISH, START, startScripted, text, type Script, type ScriptedListener } from '../scripted.ts';
@@ -93,7 +93,7 @@ test('an error after a heartbeat is response.failed, at a broken end', async () 
 });
 
 test('an answer that has ended is no longer in progress', () => {
-  const answer = new Answer({ id: 'resp_1', call: parseResponses({ input: 'x' }), store: true });
+  const answer = new ResponseBuilder({ id: 'resp_1', call: parseResponses({ input: 'x' }), store: true });
   assert.equal(
     [...answer.heartbeat(), ...answer.heartbeat(), ...answer.take(START)].map((event) => [
       event.sequence_number,

@@ -5,7 +5,7 @@ import { ResponsesReader } from '../../../src/backends/cloud/wires/responses/res
 import { responsesBody } from '../../../src/backends/cloud/wires/responses/responses-request.ts';
 import type { WireEvent } from '../../../src/backends/cloud/wire.ts';
 import type { FinishReason, GenerateEvent, GenerateRequest } from '../../../src/protocol/generate.ts';
-import { Answer } from '../../../src/protocol/openai/responses/answer.ts';
+import { ResponseBuilder } from '../../../src/protocol/openai/responses/response-builder.ts';
 import { toConversation } from '../../../src/protocol/openai/responses/input.ts';
 import type { ContentItem, Placed } from '../../../src/protocol/openai/responses/items.ts';
 import { parseResponses } from '../../../src/protocol/openai/responses/request.ts';
@@ -46,7 +46,7 @@ test('a request to a provider is read as the same request', () => {
 });
 
 function readBack(events: readonly GenerateEvent[], reason: FinishReason, fields: object = {}): WireEvent[] {
-  const answer = new Answer({
+  const answer = new ResponseBuilder({
     id: `resp_${'1'.repeat(32)}`,
     call: parseResponses({ input: 'x', ...fields }),
     store: true,
@@ -63,7 +63,7 @@ test('reasoning that a client keeps as encrypted content alone is read back', ()
   const include = ['reasoning.encrypted_content'];
   for (const reasoning of [{}, { summary: 'auto' }]) {
     const call = parseResponses({ input: 'x', include, reasoning });
-    const answer = new Answer({ id: `resp_${'1'.repeat(32)}`, call, store: false });
+    const answer = new ResponseBuilder({ id: `resp_${'1'.repeat(32)}`, call, store: false });
     for (const event of [START, { type: 'reasoning', text: 'Hm,\n' }, { type: 'reasoning', text: 'ä?' }, FINISH])
       answer.take(event as GenerateEvent);
     const [item] = answer.response.output as readonly { readonly encrypted_content?: string }[];
@@ -84,7 +84,7 @@ test("an answer is read back as one message of the assistant, directly before it
     name: 'look',
     arguments: '{}',
   });
-  const answer = new Answer({
+  const answer = new ResponseBuilder({
     id: `resp_${'1'.repeat(32)}`,
     call: parseResponses({ input: 'x' }),
     store: false,

@@ -23,7 +23,7 @@ import { Runs } from '../runs.ts';
 import { Slots } from '../slots.ts';
 import { Transport } from '../transport.ts';
 import { preferred, prefixKey } from './balance.ts';
-import { Member, type Answer, type Ask, type MemberState } from './member.ts';
+import { Member, type Events, type Ask, type MemberState } from './member.ts';
 import { Probe } from './probe.ts';
 import { Watch } from './watch.ts';
 
@@ -59,18 +59,18 @@ export class ClusterBackend implements Backend {
     return this.#provider.name;
   }
 
-  async *generate(request: GenerateRequest, context: GenerateContext): Answer<GenerateEvent> {
+  async *generate(request: GenerateRequest, context: GenerateContext): Events<GenerateEvent> {
     refuseRaw(this.name, request);
     yield* this.#ask(prefixKey(request), context, (backend, inner) => backend.generate(request, inner));
   }
 
   /** Vectors have no prefix in a cache: each request goes to an endpoint of its own. */
-  embed(request: EmbedRequest, context: GenerateContext): Answer<EmbedEvent> {
+  embed(request: EmbedRequest, context: GenerateContext): Events<EmbedEvent> {
     return this.#ask(context.traceId, context, (backend, inner) => backend.embed(request, inner));
   }
 
   /** As `embed`. */
-  rerank(request: RerankRequest, context: GenerateContext): Answer<RerankEvent> {
+  rerank(request: RerankRequest, context: GenerateContext): Events<RerankEvent> {
     return this.#ask(context.traceId, context, (backend, inner) => backend.rerank(request, inner));
   }
 
@@ -130,7 +130,7 @@ export class ClusterBackend implements Backend {
     ]);
   }
 
-  async *#ask<Event>(key: string, context: GenerateContext, ask: Ask<Event>): Answer<Event> {
+  async *#ask<Event>(key: string, context: GenerateContext, ask: Ask<Event>): Events<Event> {
     if (this.#isClosing) throw new SvcError('NOT_READY', 'svc is stopping', { retryAfterSeconds: 1 });
     const run = this.#runs.begin(context.signal);
     let release: (() => void) | undefined;
@@ -145,7 +145,7 @@ export class ClusterBackend implements Backend {
   }
 
   /** `key`: see `preferred`. */
-  async #begin<Event>(key: string, context: GenerateContext, ask: Ask<Event>): Promise<Answer<Event>> {
+  async #begin<Event>(key: string, context: GenerateContext, ask: Ask<Event>): Promise<Events<Event>> {
     const left = new Set(this.#members);
     for (;;) {
       const member = this.#choose([...left], key);

@@ -20,10 +20,10 @@ export type MemberState = 'up' | 'draining' | 'full' | 'down';
 
 const FULL_MS = 1000;
 
-export type Answer<Event> = AsyncGenerator<Event, void, undefined>;
+export type Events<Event> = AsyncGenerator<Event, void, undefined>;
 
 /** Sends a request of any kind to an endpoint. */
-export type Ask<Event> = (backend: CloudBackend, context: GenerateContext) => Answer<Event>;
+export type Ask<Event> = (backend: CloudBackend, context: GenerateContext) => Events<Event>;
 
 export class Member implements Choice {
   readonly url: string;
@@ -59,7 +59,7 @@ export class Member implements Choice {
   }
 
   /** Resolves with the whole answer once its first content has come; the caller must read it or return from it. */
-  async begin<Event>(ask: Ask<Event>, context: GenerateContext): Promise<Answer<Event>> {
+  async begin<Event>(ask: Ask<Event>, context: GenerateContext): Promise<Events<Event>> {
     const silence = new AbortController();
     this.#waiting.add(silence);
     this.#underWay += 1;
@@ -89,7 +89,7 @@ export class Member implements Choice {
     this.#others = Math.max(0, (requests ?? 0) - this.#underWay);
   }
 
-  async *#answer<Event>(first: Event, events: Answer<Event>, context: GenerateContext): Answer<Event> {
+  async *#answer<Event>(first: Event, events: Events<Event>, context: GenerateContext): Events<Event> {
     try {
       yield first;
       for await (const event of events) {

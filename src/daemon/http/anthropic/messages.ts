@@ -5,7 +5,7 @@ import { toMessage, type AnswerOptions } from '../../../protocol/anthropic/messa
 import { parseMessages } from '../../../protocol/anthropic/messages-request.ts';
 import { inTheirNames } from '../../../protocol/anthropic/names.ts';
 import { Collector } from '../../../protocol/collect.ts';
-import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../protocol/generate.ts';
+import { refuseFile, type AnswerEvent } from '../../../protocol/generate.ts';
 import { SSE_CONTENT_TYPE, sseEvent } from '../../../protocol/streams/sse.ts';
 import { withoutContent } from '../../../protocol/streams/warm-up.ts';
 import { readJson } from '../body.ts';
@@ -13,7 +13,7 @@ import { contextOf, type Exchange } from '../exchange.ts';
 import type { Reply, StreamFormat } from '../reply.ts';
 import { withErrors } from '../with-errors.ts';
 
-type Events = AsyncIterable<RouteEvent | GenerateEvent>;
+type Events = AsyncIterable<AnswerEvent>;
 
 const FORMAT: StreamFormat = {
   contentType: SSE_CONTENT_TYPE,

@@ -2,7 +2,7 @@
  * llama-server's limits of an answer by its lines, for editors: `n_indent` and `t_max_predict_ms`. A reached limit ends
  * the generation in the engine, and the answer as one that has reached its number of tokens.
  */
-import type { FinishEvent, GenerateEvent, RouteEvent } from '../../../protocol/generate.ts';
+import type { AnswerEvent, FinishEvent } from '../../../protocol/generate.ts';
 import type { LineLimits } from '../../../protocol/llama-server/call.ts';
 import type { Events } from '../openai/choices.ts';
 
@@ -17,7 +17,7 @@ export async function* withLineLimits(
   limits: LineLimits,
   arrivedAt: number,
   now: Clock = () => performance.now(),
-): AsyncGenerator<RouteEvent | GenerateEvent, void, undefined> {
+): AsyncGenerator<AnswerEvent, void, undefined> {
   const lines = new Lines(limits);
   let startedAt = arrivedAt;
   let firstAt: number | undefined;

@@ -1,6 +1,6 @@
 /** `POST /api/chat` and `POST /api/generate`: whole, or as lines of which only a complete answer's last has `done`. */
 import { Collector } from '../../../protocol/collect.ts';
-import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../protocol/generate.ts';
+import { refuseFile, type AnswerEvent } from '../../../protocol/generate.ts';
 import { ndjsonLine } from '../../../protocol/streams/ndjson.ts';
 import {
   toCalls,
@@ -23,7 +23,7 @@ import { withErrors } from '../with-errors.ts';
 import { LINES, sendOne } from './lines.ts';
 import { loadOrUnload, routed } from './residence.ts';
 
-type Events = AsyncIterable<RouteEvent | GenerateEvent>;
+type Events = AsyncIterable<AnswerEvent>;
 
 export async function ollamaChat(exchange: Exchange): Promise<void> {
   await answer(exchange, 'chat', parseOllamaChat(await readJson(exchange)));

@@ -12,7 +12,7 @@ import type { ResponseSettings } from './request.ts';
 export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 
 /** What is known of an answer so far. */
-export interface AnswerFacts {
+export interface ResponseFacts {
   readonly id: string;
   /** Seconds since 1970. */
   readonly createdAt: number;
@@ -58,7 +58,7 @@ export interface StoredResponse {
 }
 
 /** Beyond OpenAI's fields it has those that chat completions have. */
-export function toResponse(facts: AnswerFacts): ResponseRecord {
+export function toResponse(facts: ResponseFacts): ResponseRecord {
   const { status, settings, start, route, finish, error } = facts;
   return {
     id: facts.id,

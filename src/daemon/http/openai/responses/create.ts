@@ -1,8 +1,8 @@
 /** `POST /v1/responses`: a response, whole or as a stream of events. */
 import { shareOf } from '../../../../protocol/caller.ts';
 import { SvcError } from '../../../../protocol/errors.ts';
-import { refuseFile, type GenerateEvent, type RouteEvent } from '../../../../protocol/generate.ts';
-import { Answer, type ResponseEvent } from '../../../../protocol/openai/responses/answer.ts';
+import { refuseFile, type AnswerEvent } from '../../../../protocol/generate.ts';
+import { ResponseBuilder, type ResponseEvent } from '../../../../protocol/openai/responses/response-builder.ts';
 import { responseIdOf, storedItems, type ContentItem } from '../../../../protocol/openai/responses/items.ts';
 import { inTheirWords, parseResponses, type ResponsesCall } from '../../../../protocol/openai/responses/request.ts';
 import { SSE_CONTENT_TYPE, SSE_HEARTBEAT, sseEvent } from '../../../../protocol/streams/sse.ts';
@@ -13,7 +13,7 @@ import { withErrors } from '../../with-errors.ts';
 import { createInBackground } from './background.ts';
 import { conversationOf, type FullConversation } from './conversation.ts';
 
-type Events = AsyncIterable<RouteEvent | GenerateEvent>;
+type Events = AsyncIterable<AnswerEvent>;
 
 export async function createResponse(exchange: Exchange): Promise<void> {
   const body = await readJson(exchange);
@@ -31,7 +31,7 @@ export async function createResponse(exchange: Exchange): Promise<void> {
 /** A request while it is answered. */
 class Run {
   readonly #exchange: Exchange;
-  readonly #answer: Answer;
+  readonly #answer: ResponseBuilder;
   readonly #events: Events;
   readonly #items: readonly ContentItem[];
   readonly #owner: string;
@@ -50,7 +50,7 @@ class Run {
     this.#exchange = exchange;
     this.#owner = owner;
     this.#items = conversation.items.map(({ item }) => item);
-    this.#answer = new Answer({ id: responseIdOf(id), call, store: mayStore(exchange, call) });
+    this.#answer = new ResponseBuilder({ id: responseIdOf(id), call, store: mayStore(exchange, call) });
     const { messages, places } = conversation;
     this.#events = withErrors(services.router.route({ ...call.request, messages }, context), (error) =>
       inTheirWords(error, call, places),

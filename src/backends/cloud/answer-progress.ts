@@ -4,7 +4,7 @@ import { given } from '../../protocol/given.ts';
 import { LIMITS } from '../../protocol/limits.ts';
 import type { WholeAnswer, WireEvent } from './wire.ts';
 
-export class Progress {
+export class AnswerProgress {
   readonly #provider: string;
   readonly #arrivedAt: number;
   readonly #startedAt: number;

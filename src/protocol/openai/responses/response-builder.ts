@@ -7,14 +7,7 @@
  */
 import { toCarried } from '../../history/carried-reasoning.ts';
 import { SvcError } from '../../errors.ts';
-import type {
-  FinishEvent,
-  GenerateEvent,
-  RouteEvent,
-  StartEvent,
-  TokenLogprobs,
-  ToolCallEvent,
-} from '../../generate.ts';
+import type { AnswerEvent, FinishEvent, RouteEvent, StartEvent, TokenLogprobs, ToolCallEvent } from '../../generate.ts';
 import { parsedJson } from '../../foreign-text.ts';
 import { openAiMessage, toOpenAiError } from '../error.ts';
 import {
@@ -25,7 +18,7 @@ import {
   type ReasoningItem,
   type TokenLogprobRecord,
 } from './items.ts';
-import { codeOf, toResponse, type AnswerFacts, type ResponseRecord, type ResponseStatus } from './response.ts';
+import { codeOf, toResponse, type ResponseFacts, type ResponseRecord, type ResponseStatus } from './response.ts';
 import type { ResponsesCall } from './request.ts';
 import { doneEvents, reasoningDelta, textDelta, type PartEvent } from './parts.ts';
 
@@ -36,7 +29,7 @@ export interface ResponseEvent {
   readonly [field: string]: unknown;
 }
 
-export interface AnswerOptions {
+export interface ResponseBuilderOptions {
   readonly id: string;
   readonly call: ResponsesCall;
   /** True: the response will be stored. */
@@ -47,8 +40,8 @@ export interface AnswerOptions {
   readonly now?: () => number;
 }
 
-export class Answer {
-  readonly #options: AnswerOptions;
+export class ResponseBuilder {
+  readonly #options: ResponseBuilderOptions;
   readonly #now: () => number;
   readonly #createdAt: number;
   readonly #output: OutputItem[] = [];
@@ -65,7 +58,7 @@ export class Answer {
   #finish: FinishEvent | null = null;
   #error: SvcError | null = null;
 
-  constructor(options: AnswerOptions) {
+  constructor(options: ResponseBuilderOptions) {
     const { store, background = false, now = Date.now } = options;
     this.#options = options;
     this.#now = now;
@@ -80,7 +73,7 @@ export class Answer {
 
   get response(): ResponseRecord {
     const { id, call } = this.#options;
-    const facts: AnswerFacts = {
+    const facts: ResponseFacts = {
       id,
       createdAt: this.#createdAt,
       completedAt: this.#completedAt,
@@ -106,7 +99,7 @@ export class Answer {
   }
 
   /** Throws CANCELLED for a cancelled answer: this API has no status for it. */
-  take(event: RouteEvent | GenerateEvent): ResponseEvent[] {
+  take(event: AnswerEvent): ResponseEvent[] {
     switch (event.type) {
       case 'route':
         this.#route = event;
