@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "engine/base/ids.h"
@@ -89,10 +88,7 @@ struct RenderedPrompt {
   std::string prompt;         // text of the chat as the template renders it, or a raw prompt's
   std::vector<Token> tokens;  // negative: a row of a picture or sound
 
-  static constexpr auto Fields() {
-    using Self = RenderedPrompt;
-    return std::make_tuple(SVC_FIELD(prompt), SVC_FIELD(tokens));
-  }
+  SVC_FIELDS(RenderedPrompt, (prompt), (tokens))
 };
 
 class TextEngine : public Engine {

@@ -246,8 +246,8 @@ function fieldsOf(struct: string): string[] {
     .filter((path) => path.startsWith('native/engine/types/'))
     .map(read)
     .join('');
-  const table = new RegExp(`using Self = ${struct};\\s*return std::make_tuple\\((.*?)\\);`, 's').exec(code)?.[1] ?? '';
-  return [...table.matchAll(/SVC_FIELD\((\w+)/g)].map(([, name = '']) => name);
+  const table = new RegExp(`SVC_FIELDS\\(${struct},(.*?)\\)\\)\\n`, 's').exec(code)?.[1] ?? '';
+  return [...table.matchAll(/\((\w+)/g)].map(([, name = '']) => name);
 }
 
 test('the engine reads every sampler setting of the protocol, under its name', () => {

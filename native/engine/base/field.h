@@ -1,16 +1,14 @@
 // Tables of a struct's members, by name, for code that converts the struct to another
-// representation (native/binding/fields.h). A struct has its table in a static function, so that a
-// new member and its name are added in one place:
+// representation (native/binding/fields.h). A struct has its table in a static function Fields(),
+// so that a new member and its name are added in one place:
 //
-//   static constexpr auto Fields() {
-//     using Self = SamplingParams;
-//     return std::make_tuple(SVC_FIELD(temperature), SVC_FIELD(logprobs, .max = 20));
-//   }
+//   SVC_FIELDS(GenerationRequest, (prompt), (logprobs, .max = 20))
 //
 // An enum has a function Names(Enum) instead: the names of its values, in their order.
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 
 namespace svc {
 
@@ -41,3 +39,20 @@ struct Field {
 // A member of `Self` under its own name, and its rule.
 #define SVC_FIELD(member, ...) \
   ::svc::Field { #member, &Self::member __VA_OPT__(, {__VA_ARGS__}) }
+
+// Defines Fields() of `Struct`. Each further argument is `(member)` or `(member, rule)`.
+#define SVC_FIELDS(Struct, ...)                                    \
+  static constexpr auto Fields() {                                 \
+    using Self = Struct;                                           \
+    return std::make_tuple(SVC_SCAN(SVC_EACH_FIELD(__VA_ARGS__))); \
+  }
+// Expands to the first field and, when it is scanned again, to the next one. A macro cannot contain
+// itself; therefore SVC_SCAN scans 64 times, which is the most that a struct may have.
+#define SVC_EACH_FIELD(first, ...) \
+  SVC_FIELD first __VA_OPT__(, SVC_NEXT_FIELD SVC_NO_ARGUMENTS(__VA_ARGS__))
+#define SVC_NEXT_FIELD() SVC_EACH_FIELD
+#define SVC_NO_ARGUMENTS ()
+#define SVC_SCAN(...) SVC_SCAN_16(SVC_SCAN_16(SVC_SCAN_16(SVC_SCAN_16(__VA_ARGS__))))
+#define SVC_SCAN_16(...) SVC_SCAN_4(SVC_SCAN_4(SVC_SCAN_4(SVC_SCAN_4(__VA_ARGS__))))
+#define SVC_SCAN_4(...) SVC_SCAN_1(SVC_SCAN_1(SVC_SCAN_1(SVC_SCAN_1(__VA_ARGS__))))
+#define SVC_SCAN_1(...) __VA_ARGS__

@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "engine/base/field.h"
@@ -22,12 +21,8 @@ struct Device {
   // Currently free memory. Absent: the backend does not measure it (it reports all memory as free).
   std::optional<std::uint64_t> memory_free_bytes;
 
-  static constexpr auto Fields() {
-    using Self = Device;
-    return std::make_tuple(SVC_FIELD(name), SVC_FIELD(description), SVC_FIELD(backend),
-                           SVC_FIELD(type), SVC_FIELD(memory_total_bytes),
-                           SVC_FIELD(memory_free_bytes));
-  }
+  SVC_FIELDS(Device, (name), (description), (backend), (type), (memory_total_bytes),
+             (memory_free_bytes))
 };
 
 // Loads the ggml backend modules in `directory`: the best CPU variant, and the GPU modules that can

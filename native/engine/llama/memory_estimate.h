@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -29,22 +28,15 @@ struct DeviceMemory {
   std::optional<std::uint64_t> free_bytes;
   std::optional<std::uint64_t> total_bytes;
 
-  static constexpr auto Fields() {
-    using Self = DeviceMemory;
-    return std::make_tuple(SVC_FIELD(name), SVC_FIELD(is_host), SVC_FIELD(weights_bytes),
-                           SVC_FIELD(mapped_bytes), SVC_FIELD(cache_bytes),
-                           SVC_FIELD(compute_bytes), SVC_FIELD(free_bytes), SVC_FIELD(total_bytes));
-  }
+  SVC_FIELDS(DeviceMemory, (name), (is_host), (weights_bytes), (mapped_bytes), (cache_bytes),
+             (compute_bytes), (free_bytes), (total_bytes))
 };
 
 struct MemoryEstimate {
   std::uint32_t context_length = 0;   // as the engine would use it
   std::vector<DeviceMemory> devices;  // the host is first
 
-  static constexpr auto Fields() {
-    using Self = MemoryEstimate;
-    return std::make_tuple(SVC_FIELD(context_length), SVC_FIELD(devices));
-  }
+  SVC_FIELDS(MemoryEstimate, (context_length), (devices))
 };
 
 struct MemoryEstimates {
@@ -60,13 +52,8 @@ struct MemoryEstimates {
   std::uint64_t state_token_bytes = 0;
   std::vector<MemoryEstimate> estimates;  // one per context length, in the same order
 
-  static constexpr auto Fields() {
-    using Self = MemoryEstimates;
-    return std::make_tuple(SVC_FIELD(trained_context_length), SVC_FIELD(layers),
-                           SVC_FIELD(has_experts), SVC_FIELD(makes_embeddings),
-                           SVC_FIELD(process_bytes), SVC_FIELD(state_fixed_bytes),
-                           SVC_FIELD(state_token_bytes), SVC_FIELD(estimates));
-  }
+  SVC_FIELDS(MemoryEstimates, (trained_context_length), (layers), (has_experts), (makes_embeddings),
+             (process_bytes), (state_fixed_bytes), (state_token_bytes), (estimates))
 };
 
 // Estimates each of `context_lengths` (0: the default); otherwise `options` as for Engine::Load.

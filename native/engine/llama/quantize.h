@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <string>
-#include <tuple>
 
 #include "engine/base/field.h"
 #include "engine/base/status.h"
@@ -26,13 +25,9 @@ struct QuantizeOptions {
   // True: writes nothing; the last log lines report the resulting size.
   bool dry_run = false;
 
-  static constexpr auto Fields() {
-    using Self = QuantizeOptions;
-    return std::make_tuple(SVC_FIELD(input, .required = true, .non_empty = true),
-                           SVC_FIELD(output, .required = true, .non_empty = true),
-                           SVC_FIELD(file_type, .required = true), SVC_FIELD(allow_requantize),
-                           SVC_FIELD(dry_run));
-  }
+  SVC_FIELDS(QuantizeOptions, (input, .required = true, .non_empty = true),
+             (output, .required = true, .non_empty = true), (file_type, .required = true),
+             (allow_requantize), (dry_run))
 };
 
 // Quantizes a file. Blocks: seconds to hours. Any thread. Uses all cores that this process may run

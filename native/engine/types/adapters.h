@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "engine/base/field.h"
@@ -16,11 +15,8 @@ struct AdapterFile {
   std::string id;    // unique in the load
   std::string path;  // of a GGUF file
 
-  static constexpr auto Fields() {
-    using Self = AdapterFile;
-    return std::make_tuple(SVC_FIELD(id, .required = true, .non_empty = true),
-                           SVC_FIELD(path, .required = true, .non_empty = true));
-  }
+  SVC_FIELDS(AdapterFile, (id, .required = true, .non_empty = true),
+             (path, .required = true, .non_empty = true))
 };
 
 // Result of loading an adapter.
@@ -28,10 +24,7 @@ struct AdapterInfo {
   std::string id;
   std::string error;  // why it cannot be used, worded to follow "the adapter X"; empty: it can
 
-  static constexpr auto Fields() {
-    using Self = AdapterInfo;
-    return std::make_tuple(SVC_FIELD(id), SVC_FIELD(error));
-  }
+  SVC_FIELDS(AdapterInfo, (id), (error))
 };
 
 // An adapter that a request names.
@@ -39,10 +32,7 @@ struct AdapterWish {
   std::string id;
   float scale = 0;  // factor of its correction; 0: as if it were not asked for
 
-  static constexpr auto Fields() {
-    using Self = AdapterWish;
-    return std::make_tuple(SVC_FIELD(id, .required = true), SVC_FIELD(scale, .required = true));
-  }
+  SVC_FIELDS(AdapterWish, (id, .required = true), (scale, .required = true))
 };
 
 // An adapter in use.

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,11 +19,7 @@ struct ToolCall {
   std::string name;
   std::string arguments;  // a JSON object
 
-  static constexpr auto Fields() {
-    using Self = ToolCall;
-    return std::make_tuple(SVC_FIELD(id), SVC_FIELD(name, .required = true),
-                           SVC_FIELD(arguments, .required = true));
-  }
+  SVC_FIELDS(ToolCall, (id), (name, .required = true), (arguments, .required = true))
 };
 
 enum class MediaType { kImage, kAudio };
@@ -39,11 +34,8 @@ struct Media {
   // What stands for it in the prompt; set by the engine.
   std::vector<Token> tokens = {};
 
-  static constexpr auto Fields() {
-    using Self = Media;
-    return std::make_tuple(SVC_FIELD(type, .required = true), SVC_FIELD(data, .required = true),
-                           SVC_FIELD(at, .required = true), SVC_FIELD(part, .required = true));
-  }
+  SVC_FIELDS(Media, (type, .required = true), (data, .required = true), (at, .required = true),
+             (part, .required = true))
 };
 
 struct ChatMessage {
@@ -55,12 +47,8 @@ struct ChatMessage {
   std::string tool_name = {};             // tool only: the tool that was called
   std::vector<Media> media = {};          // in the order in which they stand in `content`
 
-  static constexpr auto Fields() {
-    using Self = ChatMessage;
-    return std::make_tuple(SVC_FIELD(role, .required = true), SVC_FIELD(content, .required = true),
-                           SVC_FIELD(reasoning), SVC_FIELD(tool_calls), SVC_FIELD(tool_call_id),
-                           SVC_FIELD(tool_name), SVC_FIELD(media));
-  }
+  SVC_FIELDS(ChatMessage, (role, .required = true), (content, .required = true), (reasoning),
+             (tool_calls), (tool_call_id), (tool_name), (media))
 };
 
 // How the value of one argument may be written. Some formats write strings bare: without quotes and
@@ -79,12 +67,8 @@ struct ToolArgument {
 
   friend bool operator==(const ToolArgument&, const ToolArgument&) = default;
 
-  static constexpr auto Fields() {
-    using Self = ToolArgument;
-    return std::make_tuple(SVC_FIELD(name, .required = true), SVC_FIELD(required),
-                           SVC_FIELD(json, .required = true), SVC_FIELD(any_text), SVC_FIELD(text),
-                           SVC_FIELD(other), SVC_FIELD(text_may_be_json), SVC_FIELD(scalar));
-  }
+  SVC_FIELDS(ToolArgument, (name, .required = true), (required), (json, .required = true),
+             (any_text), (text), (other), (text_may_be_json), (scalar))
 };
 
 // A tool that the model may call.
@@ -105,13 +89,8 @@ struct Tool {
 
   friend bool operator==(const Tool&, const Tool&) = default;
 
-  static constexpr auto Fields() {
-    using Self = Tool;
-    return std::make_tuple(SVC_FIELD(name, .required = true, .non_empty = true),
-                           SVC_FIELD(description), SVC_FIELD(parameters, .required = true),
-                           SVC_FIELD(grammar), SVC_FIELD(tagged_grammar), SVC_FIELD(arguments),
-                           SVC_FIELD(strict));
-  }
+  SVC_FIELDS(Tool, (name, .required = true, .non_empty = true), (description),
+             (parameters, .required = true), (grammar), (tagged_grammar), (arguments), (strict))
 };
 
 // kRequired: the answer is one or more calls. kNone: the prompt lists the tools, but none is
@@ -150,14 +129,10 @@ struct ChatOptions {
 
   friend bool operator==(const ChatOptions&, const ChatOptions&) = default;
 
-  static constexpr auto Fields() {
-    using Self = ChatOptions;
-    return std::make_tuple(SVC_FIELD(tools), SVC_FIELD(any_grammar), SVC_FIELD(any_tagged_grammar),
-                           SVC_FIELD(tool_choice), SVC_FIELD(tool_name),
-                           SVC_FIELD(parallel_tool_calls), SVC_FIELD(reasoning_effort),
-                           SVC_FIELD(reasoning_budget_tokens, .max = kMaxReasoningTokens),
-                           SVC_FIELD(template_variables), SVC_FIELD(continue_last));
-  }
+  SVC_FIELDS(ChatOptions, (tools), (any_grammar), (any_tagged_grammar), (tool_choice), (tool_name),
+             (parallel_tool_calls), (reasoning_effort),
+             (reasoning_budget_tokens, .max = kMaxReasoningTokens), (template_variables),
+             (continue_last))
 };
 
 }  // namespace svc

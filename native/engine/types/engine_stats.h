@@ -15,11 +15,7 @@ struct StepStats {
   double predicted_ms = 0;        // 0: the cost model has no measurement
   double spent_ms = 0;
 
-  static constexpr auto Fields() {
-    using Self = StepStats;
-    return std::make_tuple(SVC_FIELD(rows), SVC_FIELD(prompt_rows), SVC_FIELD(predicted_ms),
-                           SVC_FIELD(spent_ms));
-  }
+  SVC_FIELDS(StepStats, (rows), (prompt_rows), (predicted_ms), (spent_ms))
 };
 
 // Counters start when the model is loaded.
@@ -47,13 +43,8 @@ struct EngineStats {
   double step_age_ms = 0;        // age of the running step; 0: none runs
   std::uint64_t operations = 0;  // that the CPU has computed for steps since the process began
 
-  static constexpr auto Fields() {
-    using Self = EngineStats;
-    return std::make_tuple(
-        SVC_FIELD(active), SVC_FIELD(waiting), SVC_FIELD(kv_cells_used), SVC_FIELD(kv_cells_cached),
-        SVC_FIELD(kv_cells_total), SVC_FIELD(kv_tokens_swapped), SVC_FIELD(last_step),
-        SVC_FIELD(tokens_per_second), SVC_FIELD(step_age_ms), SVC_FIELD(operations));
-  }
+  SVC_FIELDS(EngineStats, (active), (waiting), (kv_cells_used), (kv_cells_cached), (kv_cells_total),
+             (kv_tokens_swapped), (last_step), (tokens_per_second), (step_age_ms), (operations))
   // `steps` of the health record.
   static constexpr auto StepFields() {
     using Self = EngineStats;

@@ -7,7 +7,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "engine/base/field.h"
@@ -79,18 +78,13 @@ struct LoadOptions {
   std::function<bool(float fraction)> on_progress;
 
   // Without `path`, `prefix_key` and `on_progress`, which need more than a type.
-  static constexpr auto Fields() {
-    using Self = LoadOptions;
-    return std::make_tuple(
-        SVC_FIELD(context_length, .max = kMaxContextLength),
-        SVC_FIELD(kv_cells, .max = kMaxContextLength), SVC_FIELD(threads, .max = kMaxThreads),
-        SVC_FIELD(prompt_threads, .max = kMaxThreads),
-        SVC_FIELD(gpu_layers, .min = std::numeric_limits<int>::min()), SVC_FIELD(main_gpu),
-        SVC_FIELD(tensor_split), SVC_FIELD(cpu_experts), SVC_FIELD(cache_type),
-        SVC_FIELD(state_fixed_bytes), SVC_FIELD(state_token_bytes), SVC_FIELD(max_sequences),
-        SVC_FIELD(prefix_folder), SVC_FIELD(prefix_model), SVC_FIELD(prefix_bytes),
-        SVC_FIELD(draft_path), SVC_FIELD(projector_path), SVC_FIELD(adapters));
-  }
+  SVC_FIELDS(LoadOptions, (context_length, .max = kMaxContextLength),
+             (kv_cells, .max = kMaxContextLength), (threads, .max = kMaxThreads),
+             (prompt_threads, .max = kMaxThreads),
+             (gpu_layers, .min = std::numeric_limits<int>::min()), (main_gpu), (tensor_split),
+             (cpu_experts), (cache_type), (state_fixed_bytes), (state_token_bytes), (max_sequences),
+             (prefix_folder), (prefix_model), (prefix_bytes), (draft_path), (projector_path),
+             (adapters))
 };
 
 inline constexpr std::uint32_t kDefaultContextLength = 8192;

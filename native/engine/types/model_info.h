@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -46,17 +45,11 @@ struct ModelInfo {
   std::vector<std::pair<std::string, std::string>> metadata;  // scalar GGUF keys, as text
 
   // Without `sampling` and `metadata`.
-  static constexpr auto Fields() {
-    using Self = ModelInfo;
-    return std::make_tuple(
-        SVC_FIELD(description), SVC_FIELD(architecture), SVC_FIELD(quantization),
-        SVC_FIELD(parameters), SVC_FIELD(size_bytes), SVC_FIELD(trained_context_length),
-        SVC_FIELD(context_length), SVC_FIELD(vocabulary), SVC_FIELD(embedding_length),
-        SVC_FIELD(layers), SVC_FIELD(threads), SVC_FIELD(has_chat_template), SVC_FIELD(calls_tools),
-        SVC_FIELD(thinks), SVC_FIELD(makes_embeddings), SVC_FIELD(ranks),
-        SVC_FIELD(draft_refusal, .nullable = true), SVC_FIELD(sees), SVC_FIELD(hears),
-        SVC_FIELD(projector_refusal, .nullable = true), SVC_FIELD(adapters), SVC_FIELD(device));
-  }
+  SVC_FIELDS(ModelInfo, (description), (architecture), (quantization), (parameters), (size_bytes),
+             (trained_context_length), (context_length), (vocabulary), (embedding_length), (layers),
+             (threads), (has_chat_template), (calls_tools), (thinks), (makes_embeddings), (ranks),
+             (draft_refusal, .nullable = true), (sees), (hears),
+             (projector_refusal, .nullable = true), (adapters), (device))
 };
 
 }  // namespace svc

@@ -6,7 +6,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "engine/base/field.h"
@@ -39,13 +38,9 @@ struct GenerationUsage {
   // truncation.
   std::optional<std::uint32_t> truncated_tokens;
 
-  static constexpr auto Fields() {
-    using Self = GenerationUsage;
-    return std::make_tuple(SVC_FIELD(input_tokens), SVC_FIELD(output_tokens),
-                           SVC_FIELD(reasoning_tokens, .omit_absent = true),
-                           SVC_FIELD(cached_tokens),
-                           SVC_FIELD(truncated_tokens, .omit_absent = true));
-  }
+  SVC_FIELDS(GenerationUsage, (input_tokens), (output_tokens),
+             (reasoning_tokens, .omit_absent = true), (cached_tokens),
+             (truncated_tokens, .omit_absent = true))
 };
 
 // An answer that repeats itself (repetition_guard.h).
@@ -54,11 +49,7 @@ struct Repetition {
   std::uint32_t repeated_tokens = 0;  // length of all its repetitions together
   bool stopped = false;               // the answer was ended for it
 
-  static constexpr auto Fields() {
-    using Self = Repetition;
-    return std::make_tuple(SVC_FIELD(period_tokens), SVC_FIELD(repeated_tokens),
-                           SVC_FIELD(stopped));
-  }
+  SVC_FIELDS(Repetition, (period_tokens), (repeated_tokens), (stopped))
 };
 
 // Milliseconds since Submit. Negative: has not happened.
@@ -67,11 +58,8 @@ struct GenerationTimings {
   double first_token_ms = -1;
   double finished_ms = -1;
 
-  static constexpr auto Fields() {
-    using Self = GenerationTimings;
-    return std::make_tuple(SVC_FIELD(started_ms, .nullable = true),
-                           SVC_FIELD(first_token_ms, .nullable = true), SVC_FIELD(finished_ms));
-  }
+  SVC_FIELDS(GenerationTimings, (started_ms, .nullable = true), (first_token_ms, .nullable = true),
+             (finished_ms))
 };
 
 // Number of KV-cache cells that a generation needs to continue.
@@ -79,10 +67,7 @@ struct CellDemand {
   std::uint32_t least = 0;   // for its next token
   std::uint32_t wanted = 0;  // for its answer, as far as can be expected
 
-  static constexpr auto Fields() {
-    using Self = CellDemand;
-    return std::make_tuple(SVC_FIELD(least), SVC_FIELD(wanted));
-  }
+  SVC_FIELDS(CellDemand, (least), (wanted))
 };
 
 // Part of a tool call. The first part of an index has the name, and the id if the model writes one;
@@ -93,10 +78,7 @@ struct ToolCallPart {
   std::string name;
   std::string arguments;
 
-  static constexpr auto Fields() {
-    using Self = ToolCallPart;
-    return std::make_tuple(SVC_FIELD(index), SVC_FIELD(id), SVC_FIELD(name), SVC_FIELD(arguments));
-  }
+  SVC_FIELDS(ToolCallPart, (index), (id), (name), (arguments))
 };
 
 // Output of one generation, or of one request for embeddings or scores, since the last delivery.

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -35,11 +34,7 @@ struct InfillFile {
   std::string filename;
   std::string text;
 
-  static constexpr auto Fields() {
-    using Self = InfillFile;
-    return std::make_tuple(SVC_FIELD(filename, .required = true),
-                           SVC_FIELD(text, .required = true));
-  }
+  SVC_FIELDS(InfillFile, (filename, .required = true), (text, .required = true))
 };
 
 // A gap to fill in: the texts around it.
@@ -48,11 +43,7 @@ struct Infill {
   std::string suffix;
   std::vector<InfillFile> extra;
 
-  static constexpr auto Fields() {
-    using Self = Infill;
-    return std::make_tuple(SVC_FIELD(prefix, .required = true), SVC_FIELD(suffix, .required = true),
-                           SVC_FIELD(extra));
-  }
+  SVC_FIELDS(Infill, (prefix, .required = true), (suffix, .required = true), (extra))
 };
 
 // Makes an answer resumable. The outputs list their tokens; if the answer is cut off, a second
@@ -62,10 +53,7 @@ struct Continuation {
   std::uint32_t seed = 0;     // of the sampler, unless the request sets one; the same in both
   std::vector<Token> tokens;  // first tokens of the answer; the logits do not matter there
 
-  static constexpr auto Fields() {
-    using Self = Continuation;
-    return std::make_tuple(SVC_FIELD(seed, .required = true), SVC_FIELD(tokens));
-  }
+  SVC_FIELDS(Continuation, (seed, .required = true), (tokens))
 };
 
 struct GenerationRequest {
@@ -118,16 +106,11 @@ struct GenerationRequest {
   // probabilities.
   std::optional<std::uint32_t> logprobs;
 
-  static constexpr auto Fields() {
-    using Self = GenerationRequest;
-    return std::make_tuple(
-        SVC_FIELD(id, .required = true), SVC_FIELD(messages), SVC_FIELD(chat), SVC_FIELD(prompt),
-        SVC_FIELD(prompt_tokens), SVC_FIELD(infill), SVC_FIELD(continuation), SVC_FIELD(max_tokens),
-        SVC_FIELD(truncate), SVC_FIELD(sampling), SVC_FIELD(lora), SVC_FIELD(stop),
-        SVC_FIELD(repetition_guard), SVC_FIELD(priority), SVC_FIELD(reuse_prefix),
-        SVC_FIELD(prefix_group), SVC_FIELD(share), SVC_FIELD(own_prefixes), SVC_FIELD(store),
-        SVC_FIELD(grammar, .non_empty = true), SVC_FIELD(logprobs, .max = kMaxLogprobs));
-  }
+  SVC_FIELDS(GenerationRequest, (id, .required = true), (messages), (chat), (prompt),
+             (prompt_tokens), (infill), (continuation), (max_tokens), (truncate), (sampling),
+             (lora), (stop), (repetition_guard), (priority), (reuse_prefix), (prefix_group),
+             (share), (own_prefixes), (store), (grammar, .non_empty = true),
+             (logprobs, .max = kMaxLogprobs))
 };
 
 // Either a text (special tokens are added as the model asks; text that looks like one stays text)
@@ -144,10 +127,7 @@ struct EmbeddingRequest {
   bool truncate = false;
 
   // Without `input`, whose tokens are checked against the vocabulary.
-  static constexpr auto Fields() {
-    using Self = EmbeddingRequest;
-    return std::make_tuple(SVC_FIELD(id, .required = true), SVC_FIELD(truncate));
-  }
+  SVC_FIELDS(EmbeddingRequest, (id, .required = true), (truncate))
 };
 
 // Documents to score against a query. Special tokens are added as the model asks; text that looks
@@ -163,13 +143,9 @@ struct RerankRequest {
   // number of tokens removed for either reason.
   bool truncate = false;
 
-  static constexpr auto Fields() {
-    using Self = RerankRequest;
-    return std::make_tuple(SVC_FIELD(id, .required = true),
-                           SVC_FIELD(query, .required = true, .non_empty = true),
-                           SVC_FIELD(documents, .required = true, .non_empty = true),
-                           SVC_FIELD(max_document_tokens, .min = 1), SVC_FIELD(truncate));
-  }
+  SVC_FIELDS(RerankRequest, (id, .required = true), (query, .required = true, .non_empty = true),
+             (documents, .required = true, .non_empty = true), (max_document_tokens, .min = 1),
+             (truncate))
 };
 
 }  // namespace svc

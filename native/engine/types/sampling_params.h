@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -46,18 +45,11 @@ struct SamplingParams {
   std::optional<std::uint32_t> seed;  // absent: drawn from the system's entropy
   std::vector<std::pair<Token, float>> logit_bias;
 
-  static constexpr auto Fields() {
-    using Self = SamplingParams;
-    return std::make_tuple(
-        SVC_FIELD(temperature), SVC_FIELD(dynatemp_range), SVC_FIELD(dynatemp_exponent),
-        SVC_FIELD(top_k), SVC_FIELD(typical_p), SVC_FIELD(top_p), SVC_FIELD(min_p),
-        SVC_FIELD(xtc_probability), SVC_FIELD(xtc_threshold), SVC_FIELD(mirostat),
-        SVC_FIELD(mirostat_tau), SVC_FIELD(mirostat_eta), SVC_FIELD(repeat_last_n),
-        SVC_FIELD(repeat_penalty), SVC_FIELD(frequency_penalty), SVC_FIELD(presence_penalty),
-        SVC_FIELD(dry_multiplier), SVC_FIELD(dry_base), SVC_FIELD(dry_allowed_length),
-        SVC_FIELD(dry_penalty_last_n), SVC_FIELD(dry_sequence_breakers), SVC_FIELD(seed),
-        SVC_FIELD(logit_bias));
-  }
+  SVC_FIELDS(SamplingParams, (temperature), (dynatemp_range), (dynatemp_exponent), (top_k),
+             (typical_p), (top_p), (min_p), (xtc_probability), (xtc_threshold), (mirostat),
+             (mirostat_tau), (mirostat_eta), (repeat_last_n), (repeat_penalty), (frequency_penalty),
+             (presence_penalty), (dry_multiplier), (dry_base), (dry_allowed_length),
+             (dry_penalty_last_n), (dry_sequence_breakers), (seed), (logit_bias))
 };
 
 }  // namespace svc
