@@ -404,10 +404,7 @@ Result<std::unique_ptr<Decoder>> NewLlamaDecoder(const LlamaModel& model,
   const LogCapture log;
   ContextPtr context(llama_init_from_model(model.get(), params));
   if (context == nullptr) {
-    const std::string reason = log.Reason().empty() ? "libllama gave no reason" : log.Reason();
-    return Status(
-        log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
-        "cannot create a cache of " + std::to_string(params.n_ctx) + " tokens: " + reason);
+    return log.Failure("cannot create a cache of " + std::to_string(params.n_ctx) + " tokens");
   }
   if (llama_get_memory(context.get()) == nullptr) {
     return Status(StatusCode::kModelInvalid, "the model has no cache, so it cannot generate text");

@@ -117,13 +117,11 @@ class LlamaEncoder final : public Encoder {
     context_.reset();  // freed before the new one is allocated
     const LogCapture log;
     context_.reset(llama_init_from_model(model_.get(), params));
-    if (context_ != nullptr) {
-      reads_last_ = llama_get_memory(context_.get()) != nullptr && ReadsLast(model_.get());
-      return Status::Ok();
+    if (context_ == nullptr) {
+      return log.Failure("cannot create a context of " + std::to_string(rows) + " tokens");
     }
-    const std::string reason = log.Reason().empty() ? "libllama gave no reason" : log.Reason();
-    return {log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
-            "cannot create a context of " + std::to_string(rows) + " tokens: " + reason};
+    reads_last_ = llama_get_memory(context_.get()) != nullptr && ReadsLast(model_.get());
+    return Status::Ok();
   }
 
  private:

@@ -197,11 +197,8 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& opti
   llama_model_ptr model(llama_model_load_from_file(options.path.c_str(), params));
   if (progress.cancelled) return Status(StatusCode::kCancelled, "the load was cancelled");
   if (model == nullptr) {
-    const std::string reason = log.Reason().empty() ? "libllama gave no reason" : log.Reason();
-    if (log.OutOfMemory()) {
-      return Status(StatusCode::kOutOfMemory, "no memory to load " + options.path + ": " + reason);
-    }
-    return Status(StatusCode::kModelInvalid, options.path + " cannot be loaded: " + reason);
+    return log.Failure(log.OutOfMemory() ? "no memory to load " + options.path
+                                         : options.path + " cannot be loaded");
   }
   if (Status status = CheckKind(model.get(), options.path); !status.ok()) return status;
   if (!no_alloc) ForgetMappedPages();

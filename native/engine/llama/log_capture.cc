@@ -47,6 +47,12 @@ std::string LogCapture::Reason() const {
   return line;
 }
 
+Status LogCapture::Failure(const std::string& what) const {
+  const std::string reason = Reason();
+  return {OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
+          what + ": " + (reason.empty() ? "libllama gave no reason" : reason)};
+}
+
 bool LogCapture::OutOfMemory() const {
   constexpr std::array kPhrases = {"failed to allocate", "unable to allocate", "bad_alloc",
                                    "out of memory", "Cannot allocate memory"};

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <string>
 
+#include "engine/base/status.h"
+
 namespace svc {
 
 // RAII: keeps the errors that libllama logs on this thread. Does not nest.
@@ -17,6 +19,8 @@ class LogCapture {
 
   // The first error as a phrase, without the function's name; may be empty.
   std::string Reason() const;
+  // Status of a call that failed: "`what`: the reason", kOutOfMemory or kModelInvalid.
+  Status Failure(const std::string& what) const;
   // True if any error means that memory ran out.
   bool OutOfMemory() const;
 

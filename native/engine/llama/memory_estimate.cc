@@ -220,9 +220,7 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
     const LogCapture log;
     const ContextPtr context(llama_init_from_model(model.get(), params));
     if (context == nullptr) {
-      return Status(log.OutOfMemory() ? StatusCode::kOutOfMemory : StatusCode::kModelInvalid,
-                    "cannot lay out a cache of " + std::to_string(params.n_ctx) + " tokens: " +
-                        (log.Reason().empty() ? "libllama gave no reason" : log.Reason()));
+      return log.Failure("cannot lay out a cache of " + std::to_string(params.n_ctx) + " tokens");
     }
     MemoryEstimate estimate{
         .context_length = result.makes_embeddings ? max_tokens : llama_n_ctx(context.get()),

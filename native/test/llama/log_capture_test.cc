@@ -36,6 +36,17 @@ TEST(TheReasonIsTheFirstErrorWithoutTheNameOfTheFunction) {
   EXPECT_EQ(ReasonOf("f: \n"), "");
 }
 
+TEST(AFailureHasTheReason) {
+  SetLogSink(nullptr);
+  const LogCapture capture;
+  const Status without_reason = capture.Failure("cannot do it");
+  EXPECT(without_reason.code() == StatusCode::kModelInvalid);
+  EXPECT_EQ(without_reason.message(), "cannot do it: libllama gave no reason");
+  Log(GGML_LOG_LEVEL_ERROR, "make: out of memory\n");
+  EXPECT(capture.Failure("cannot do it").code() == StatusCode::kOutOfMemory);
+  EXPECT_EQ(capture.Failure("cannot do it").message(), "cannot do it: out of memory");
+}
+
 TEST(OnlyErrorsOfThisThreadAreCaptured) {
   SetLogSink(nullptr);
   {
