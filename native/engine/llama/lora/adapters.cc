@@ -13,7 +13,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "gguf.h"
+#include "ggml-cpp.h"
 
 namespace svc {
 namespace {
@@ -23,11 +23,6 @@ constexpr std::string_view kUp = ".lora_b";    // from the rank
 constexpr const char* kEmbedding = "token_embd.weight";
 constexpr const char* kOutput = "output.weight";
 constexpr const char* kWrongBase = "was made for another base model: ";
-
-struct GgufDeleter {
-  void operator()(gguf_context* file) const { gguf_free(file); }
-};
-using Gguf = std::unique_ptr<gguf_context, GgufDeleter>;
 
 // A tensor of the file, from its header.
 struct TensorHead {
@@ -42,9 +37,9 @@ struct Pair {
 using Pairs = std::map<std::string, Pair>;
 
 // Null: not a GGUF file, or damaged.
-Gguf Open(const std::string& path) {
+gguf_context_ptr Open(const std::string& path) {
   try {
-    return Gguf(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = nullptr}));
+    return gguf_context_ptr(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = nullptr}));
   } catch (const std::exception&) {
     return nullptr;
   }
@@ -152,7 +147,7 @@ std::uint64_t BytesOf(const std::string& path) {
 // True if the model's output matrix is its token embeddings. Then libllama takes an adapter of the
 // embeddings for one of the output, too, and ends the process, because the two have other forms.
 bool IsOutputTied(const std::string& model_path) {
-  const Gguf file = Open(model_path);
+  const gguf_context_ptr file = Open(model_path);
   return file == nullptr || gguf_find_tensor(file.get(), kOutput) < 0;
 }
 
@@ -174,7 +169,7 @@ std::string Refusal(const std::string& path, const llama_model* model,
                     const std::string& model_path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return "is missing: its file does not exist";
-  const Gguf file = Open(path);
+  const gguf_context_ptr file = Open(path);
   if (file == nullptr) return "is not a GGUF file, or is damaged";
   if (std::string why = RefuseMetadata(file.get(), model); !why.empty()) return why;
   // libllama computes their products with a second scale, which corrections lack.
@@ -191,7 +186,7 @@ Status Refuse(const std::string& message) { return {StatusCode::kInvalidRequest,
 }  // namespace
 
 AdapterMemory AdapterMemoryOf(const std::string& path) {
-  const Gguf file = Open(path);
+  const gguf_context_ptr file = Open(path);
   Pairs pairs;
   if (file == nullptr || !ReadPairs(file.get(), BytesOf(path), &pairs).empty()) return {};
   AdapterMemory memory;

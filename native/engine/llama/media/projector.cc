@@ -12,7 +12,6 @@
 #include "engine/llama/media/picture.h"
 #include "engine/llama/media/sound.h"
 #include "engine/llama/projector_memory.h"
-#include "mtmd.h"
 
 namespace svc {
 namespace {
@@ -21,11 +20,6 @@ namespace {
 constexpr std::size_t kKeptFloats = std::size_t{16} << 20U;
 // Part by which a part of a picture corrects the speed that was known.
 constexpr double kCorrection = 0.3;
-
-struct FreeBitmap {
-  void operator()(mtmd_bitmap* bitmap) const { mtmd_bitmap_free(bitmap); }
-};
-using BitmapPtr = std::unique_ptr<mtmd_bitmap, FreeBitmap>;
 
 // Places of the rows, as libmtmd's helper gives them to libllama. Empty: their indices.
 std::vector<MediaPlace> PlacesOf(const mtmd_context* context, const mtmd_input_chunk* chunk,
@@ -75,20 +69,9 @@ Status Refuse(const std::string& why) { return {StatusCode::kInvalidRequest, why
 
 }  // namespace
 
-void PreparedMedia::FreeChunks::operator()(mtmd_input_chunks* chunks) const {
-  mtmd_input_chunks_free(chunks);
-}
-PreparedMedia::PreparedMedia() = default;
-PreparedMedia::PreparedMedia(PreparedMedia&&) noexcept = default;
-PreparedMedia& PreparedMedia::operator=(PreparedMedia&&) noexcept = default;
-PreparedMedia::~PreparedMedia() = default;
-
-void Projector::FreeContext::operator()(mtmd_context* context) const { mtmd_free(context); }
-
 Projector::Projector(std::uint32_t width, std::uint32_t max_rows, const SipKey& key,
                      std::shared_ptr<MediaTurns> turns)
     : width_(width), max_rows_(max_rows), key_(key), turns_(std::move(turns)) {}
-Projector::~Projector() = default;
 
 Result<std::unique_ptr<Projector>> Projector::Load(const LoadOptions& options,
                                                    const LlamaModel& model, int threads,
@@ -109,15 +92,12 @@ Result<std::unique_ptr<Projector>> Projector::Load(const LoadOptions& options,
     return !*stopped;
   };
   const LogCapture log;
-  mtmd_context* context = mtmd_init_from_file(options.projector_path.c_str(), model.get(), params);
-  if (cancelled) {
-    mtmd_free(context);
-    return Status(StatusCode::kCancelled, "the load was cancelled");
-  }
-  if (context == nullptr) {
+  projector->context_.reset(
+      mtmd_init_from_file(options.projector_path.c_str(), model.get(), params));
+  if (cancelled) return Status(StatusCode::kCancelled, "the load was cancelled");
+  if (projector->context_ == nullptr) {
     return Status(StatusCode::kModelInvalid, "cannot be used: " + ReasonOf(log));
   }
-  projector->context_.reset(context);
   return projector;
 }
 
@@ -127,7 +107,7 @@ bool Projector::hears() const { return mtmd_support_audio(context_.get()); }
 Result<PreparedMedia> Projector::Prepare(const Media& media) const {
   const std::optional<std::vector<std::uint8_t>> bytes = DecodeBase64(media.data);
   if (!bytes || bytes->empty()) return Refuse("is not base64");
-  BitmapPtr bitmap;
+  mtmd::bitmap_ptr bitmap;
   if (media.type == MediaType::kImage) {
     Result<Picture> picture = DecodePicture(*bytes);
     if (!picture.ok()) return picture.status();

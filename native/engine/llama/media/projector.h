@@ -26,11 +26,7 @@
 #include "engine/model/media_turns.h"
 #include "engine/types/chat.h"
 #include "engine/types/load_options.h"
-
-struct ggml_tensor;
-struct mtmd_context;
-struct mtmd_input_chunk;
-struct mtmd_input_chunks;
+#include "mtmd.h"
 
 namespace svc {
 
@@ -47,21 +43,13 @@ class PreparedMedia {
     const mtmd_input_chunk* chunk = nullptr;
   };
 
-  PreparedMedia();
-  PreparedMedia(PreparedMedia&&) noexcept;
-  PreparedMedia& operator=(PreparedMedia&&) noexcept;
-  ~PreparedMedia();
-
   // What stands in the prompt: tokens that mark the pieces, and the ids of their rows.
   std::vector<Token> tokens;
   std::vector<Piece> pieces;
 
  private:
   friend class Projector;
-  struct FreeChunks {
-    void operator()(mtmd_input_chunks* chunks) const;
-  };
-  std::unique_ptr<mtmd_input_chunks, FreeChunks> chunks_;
+  mtmd::input_chunks_ptr chunks_;
 };
 
 // Owner: the engine. `model` must outlive it. Any thread.
@@ -75,7 +63,6 @@ class Projector {
                                                  const LlamaModel& model, int threads,
                                                  std::uint32_t max_rows, const SipKey& key,
                                                  std::shared_ptr<MediaTurns> turns);
-  ~Projector();
 
   bool sees() const;
   bool hears() const;
@@ -98,9 +85,6 @@ class Projector {
     SipTag digest = {};
     std::shared_ptr<const std::vector<float>> embeddings;
   };
-  struct FreeContext {
-    void operator()(mtmd_context* context) const;
-  };
 
   // The running computation. Work is counted in multiplications.
   struct Run {
@@ -119,7 +103,7 @@ class Projector {
   bool EndsPart(const ggml_tensor& node);
   bool MayGoOn();
 
-  std::unique_ptr<mtmd_context, FreeContext> context_;  // set once
+  mtmd::context_ptr context_;  // set once
   const std::uint32_t width_;
   const std::uint32_t max_rows_;
   const SipKey key_;
