@@ -1,5 +1,5 @@
 /** Loads the addon and one model in this process. */
-import type { Addon, NativeEngine, NativeLoadOptions, NativeModelInfo, NativeOutput } from '../../src/engine/addon.ts';
+import type { Addon, EngineInfo, NativeEngine, NativeLoadOptions, NativeOutput } from '../../src/engine/addon.ts';
 import type { Answer, Question, Sampling } from './cases.ts';
 
 export class OurEngine {
@@ -20,7 +20,7 @@ export class OurEngine {
     return new OurEngine(await addon.load(model, options, () => undefined, onStep), takers);
   }
 
-  get info(): NativeModelInfo {
+  get info(): EngineInfo {
     return this.#engine.info;
   }
 

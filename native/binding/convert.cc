@@ -145,11 +145,7 @@ std::vector<Token> ReadTokens(Napi::Value value, std::uint32_t vocabulary) {
 }
 
 Napi::Object ToObject(Napi::Env env, const ModelInfo& info) {
-  Napi::Object metadata = Napi::Object::New(env);
-  for (const auto& [key, text] : info.metadata) metadata.Set(key, text);
-  metadata.Freeze();
   Napi::Object object = ToObject(env, info, ModelInfo::Fields());
-  object.Set("metadata", metadata);
   object.Freeze();
   return object;
 }

@@ -310,7 +310,6 @@ Result<std::unique_ptr<Engine>> NewTextEngine(std::unique_ptr<LlamaModel> model,
   info.context_length = decoder.value()->max_cells();
   info.threads = decoder_options.threads;
   info.draft_refusal = draft.refusal;
-  info.has_chat_template = chat.value()->has_template();
   info.calls_tools = chat.value()->calls_tools();
   info.thinks = chat.value()->thinks();
   info.sees = projector.value() != nullptr && projector.value()->sees();

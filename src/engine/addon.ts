@@ -22,12 +22,8 @@ export interface NativeDevice extends DeviceRecord {
   readonly description: string;
 }
 
-export interface NativeModelInfo extends LoadFindings {
-  readonly description: string;
-  readonly architecture: string;
-  readonly quantization: string;
-  readonly parameters: number;
-  readonly size_bytes: number;
+/** What a loaded model is and can do. */
+export interface EngineInfo extends LoadFindings {
   readonly trained_context_length: number;
   /** Longest context of a request, in tokens; for embedding models the longest input. */
   readonly context_length: number;
@@ -35,8 +31,6 @@ export interface NativeModelInfo extends LoadFindings {
   /** Dimension of a hidden state or embedding. */
   readonly embedding_length: number;
   readonly layers: number;
-  readonly threads: number;
-  readonly has_chat_template: boolean;
   /** Why the draft model is not used; continues "the draft model …". null: it is used, or there is none. */
   readonly draft_refusal: string | null;
   /** Why the projector is not used; continues "the projector …". null: it is used, or there is none. */
@@ -46,7 +40,6 @@ export interface NativeModelInfo extends LoadFindings {
    */
   readonly adapters: readonly { readonly id: string; readonly error: string }[];
   readonly device: string;
-  readonly metadata: Readonly<Record<string, string>>;
 }
 
 export interface NativeMessage extends Pick<Message, 'reasoning' | 'tool_calls' | 'tool_call_id'> {
@@ -381,7 +374,7 @@ export interface NativeMemoryEstimates {
  * closed when it is garbage-collected; all are closed when the process or Worker ends.
  */
 export interface NativeEngine {
-  readonly info: NativeModelInfo;
+  readonly info: EngineInfo;
   /** Without `special`, control tokens have no text. */
   detokenize(tokens: Int32Array, options?: { special?: boolean }): string;
   /** The text's tokens, found on a worker thread. Both options default to false. */

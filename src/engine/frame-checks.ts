@@ -13,6 +13,7 @@ import { LIMITS } from '../protocol/limits.ts';
 import type { StepsHealth } from '../protocol/records.ts';
 import type {
   EngineFinish,
+  EngineInfo,
   EngineOutput,
   NativeDevice,
   NativeDeviceMemory,
@@ -22,7 +23,7 @@ import type {
   NativeStats,
   NativeToolCallPart,
 } from './addon.ts';
-import type { EngineInfo, FromEngine, ProbedDevice, ProbeFacts, SandboxAttempt, SubmitProgress } from './messages.ts';
+import type { FromEngine, ProbedDevice, ProbeFacts, SandboxAttempt, SubmitProgress } from './messages.ts';
 
 type Check = (value: unknown) => boolean;
 type Fields<Type> = { readonly [Name in keyof Required<Type>]: Check };
@@ -112,18 +113,11 @@ const estimate = object<NativeMemoryEstimate>({
 });
 
 const info = object<EngineInfo>({
-  description: name,
-  architecture: name,
-  quantization: name,
-  parameters: figure,
-  size_bytes: figure,
   trained_context_length: figure,
   context_length: figure,
   vocabulary: figure,
   embedding_length: (value) => figure(value) && Number(value) <= LIMITS.embedDimensions,
   layers: figure,
-  threads: figure,
-  has_chat_template: flag,
   calls_tools: flag,
   thinks: flag,
   makes_embeddings: flag,

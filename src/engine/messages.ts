@@ -10,6 +10,7 @@ import type {
   CellDemand,
   EngineDetokenizeRequest,
   EngineEmbedRequest,
+  EngineInfo,
   EngineOutput,
   EngineRequest,
   EngineRerankRequest,
@@ -17,13 +18,9 @@ import type {
   NativeDevice,
   NativeLoadOptions,
   NativeMemoryEstimates,
-  NativeModelInfo,
   NativeQuantizeOptions,
   NativeStats,
 } from './addon.ts';
-
-/** The engine's description of the model, without the GGUF metadata: a chat template alone may be 100 kB. */
-export type EngineInfo = Omit<NativeModelInfo, 'metadata'>;
 
 /** Progress of request preparation on worker threads: chat template, tokens, grammar. */
 export interface SubmitProgress {

@@ -19,7 +19,7 @@ import type {
   NativeOutput,
 } from './addon.ts';
 import { encodeFrame } from './frames.ts';
-import type { EngineInfo, FromEngine, ToEngine } from './messages.ts';
+import type { FromEngine, ToEngine } from './messages.ts';
 import { loadAddon, type LoadedAddon } from './loader.ts';
 import { tokensOf } from './tokens.ts';
 import { enterSandbox, keepShaders, leaveLastCapability, missingParts } from './sandbox.ts';
@@ -111,8 +111,7 @@ export class ModelHost {
     this.#engine = engine;
     leaveLastCapability();
     void this.#tellDevices(addon);
-    const { metadata: _, ...info } = engine.info;
-    this.#send({ type: 'loaded', info: info satisfies EngineInfo });
+    this.#send({ type: 'loaded', info: engine.info });
   }
 
   receive(message: Ask): void {

@@ -1,6 +1,6 @@
 /** Tests in a short-lived child process that a model loads and produces one token. */
 import { answerOfChild, type Question } from './ask-child.ts';
-import type { EngineInfo } from './messages.ts';
+import type { EngineInfo } from './addon.ts';
 
 /** Enough for one token; the model's own context length could need all memory. */
 const CONTEXT_LENGTH = 512;

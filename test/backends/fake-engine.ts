@@ -195,18 +195,11 @@ function tellLoaded(): void {
   send({
     type: 'loaded',
     info: {
-      description: 'fake',
-      architecture: 'fake',
-      quantization: 'none',
-      parameters: 1,
-      size_bytes: 1,
       trained_context_length: behaviour.trained ?? 1000,
       context_length: contextLength,
       vocabulary: 1,
       embedding_length: 1,
       layers: 1,
-      threads: 1,
-      has_chat_template: true,
       calls_tools: true,
       thinks: false,
       makes_embeddings: false,

@@ -1,8 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { EngineFinish, EngineOutput } from '../../src/engine/addon.ts';
-import type { EngineInfo } from '../../src/engine/messages.ts';
+import type { EngineFinish, EngineInfo, EngineOutput } from '../../src/engine/addon.ts';
 import { Embedding, Generation, type AnswerBounds, type AnswerOwner } from '../../src/backends/local/generation.ts';
 import { Detokenizing, Tokenizing } from '../../src/backends/local/tokenizing.ts';
 import { given } from '../../src/protocol/given.ts';

@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { toChat } from '../../src/backends/local/chat.ts';
 import { suited, toEngineRequest } from '../../src/backends/local/request.ts';
-import type { EngineInfo } from '../../src/engine/messages.ts';
+import type { EngineInfo } from '../../src/engine/addon.ts';
 import type { ContentPart, GenerateRequest, Message } from '../../src/protocol/generate.ts';
 
 const IMAGE = { type: 'image', media_type: 'image/png', data: 'QUJD' } as const;

@@ -10,8 +10,8 @@ import {
   TO_ENGINE,
 } from '../../src/engine/frames.ts';
 import { LIMITS } from '../../src/protocol/limits.ts';
-import type { NativeDeviceMemory, NativeStats } from '../../src/engine/addon.ts';
-import type { EngineInfo, FromEngine, ToEngine } from '../../src/engine/messages.ts';
+import type { EngineInfo, NativeDeviceMemory, NativeStats } from '../../src/engine/addon.ts';
+import type { FromEngine, ToEngine } from '../../src/engine/messages.ts';
 import { cpuMs } from '../support/cpu-time.ts';
 
 const messages: FromEngine[] = [
@@ -81,16 +81,12 @@ function memory(): NativeDeviceMemory {
 }
 
 function info(): EngineInfo {
-  const sizes = { parameters: 1, size_bytes: 1, trained_context_length: 1, context_length: 1, vocabulary: 1 };
-  const kinds = { has_chat_template: true, calls_tools: true, thinks: true, makes_embeddings: false, ranks: false };
+  const sizes = { trained_context_length: 1, context_length: 1, vocabulary: 1 };
+  const kinds = { calls_tools: true, thinks: true, makes_embeddings: false, ranks: false };
   return {
-    description: 'x',
-    architecture: 'x',
-    quantization: 'x',
     ...sizes,
     embedding_length: 1,
     layers: 1,
-    threads: 1,
     ...kinds,
     draft_refusal: 'x',
     sees: true,

@@ -9,7 +9,6 @@ import { rejection } from '../support/errors.ts';
 import { modelPath, openAddon, openEngine, TEST_MODELS, type TestEngine } from '../support/native-engine.ts';
 import { startStopwatch } from '../support/stopwatch.ts';
 
-const ARCHITECTURES = { 'tiny-llama': 'llama', 'tiny-qwen2': 'qwen2', 'tiny-gemma': 'gemma' } as const;
 const TEXTS = ['Hello, world', 'one  two\n\n\tthree', 'naïve café — 日本語 🙂🇨🇭', '0123456789', '<|im_end|> is text'];
 const ignore = (): void => undefined;
 
@@ -23,17 +22,11 @@ for (const model of TEST_MODELS) {
 
   models('reports its description', ({ engine }) => {
     const { info } = engine.native;
-    assert.is(info.architecture, ARCHITECTURES[model]);
-    assert.is(info.metadata['general.architecture'], info.architecture);
-    assert.ok(info.description.includes(info.architecture));
-    assert.ok(info.quantization.length > 0 && info.device.length > 0);
-    assert.ok(info.parameters > 10_000 && info.size_bytes > 10_000);
+    assert.ok(info.device.length > 0);
     assert.is(info.layers, 2);
     assert.is(info.context_length, 2048);
     assert.is(info.trained_context_length, 8192);
     assert.ok(info.vocabulary > 30_000 && info.embedding_length >= 64);
-    assert.is(info.threads, 1);
-    assert.ok(info.has_chat_template);
     assert.throws(() => Object.assign(info, { layers: 3 }), TypeError);
   });
 

@@ -9,7 +9,7 @@ import { geminiBody } from '../../src/backends/cloud/wires/gemini/gemini-request
 import { messagesBody } from '../../src/backends/cloud/wires/messages/messages-request.ts';
 import { responsesBody } from '../../src/backends/cloud/wires/responses/responses-request.ts';
 import { suited, toEngineRequest } from '../../src/backends/local/request.ts';
-import type { EngineInfo } from '../../src/engine/messages.ts';
+import type { EngineInfo } from '../../src/engine/addon.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
 import type { GenerateRequest } from '../../src/protocol/generate.ts';
 import { cpuMs } from '../support/cpu-time.ts';

@@ -43,25 +43,11 @@ Status CheckFile(const std::string& path) {
   return Status::Ok();
 }
 
-// Calls one of libllama's functions that fill a buffer and return the length they need.
-template <typename Fill>
-std::string ReadString(Fill fill) {
-  std::string text(256, '\0');
-  const int length = fill(text.data(), text.size());
-  if (length < 0) return "";
-  if (static_cast<std::size_t>(length) >= text.size()) {
-    text.resize(static_cast<std::size_t>(length) + 1);
-    fill(text.data(), text.size());
-  }
-  text.resize(static_cast<std::size_t>(length));
-  return text;
-}
-
-// A string of the file's metadata. Empty: there is none.
+// A value of the file's metadata, its first 255 bytes. Empty: there is none.
 std::string ReadMetadata(const llama_model* model, const std::string& key) {
-  return ReadString([&](char* data, std::size_t size) {
-    return llama_model_meta_val_str(model, key.c_str(), data, size);
-  });
+  std::array<char, 256> text{};
+  llama_model_meta_val_str(model, key.c_str(), text.data(), text.size());
+  return text.data();
 }
 
 // Refuses models that are not decoder-only, or do not generate one token after the other.
@@ -76,31 +62,28 @@ Status CheckKind(const llama_model* model, const std::string& path) {
   return Status::Ok();
 }
 
-template <typename Number>
-void ReadNumber(const std::string& text, Number min, Number max, Number& target) {
-  // Not from_chars: Apple's C++ library has it for integers only.
-  std::istringstream in(text);
-  in.imbue(std::locale::classic());
-  Number value{};
-  if (in >> std::noskipws >> value && value >= min && value <= max) target = value;
-}
-
-// Reads a sampling default that the file recommends; ignores values out of range.
-void ReadSampling(const std::string& key, const std::string& value, SamplingParams& sampling) {
-  constexpr std::string_view kPrefix = "general.sampling.";
-  if (!key.starts_with(kPrefix)) return;
-  const std::string_view name = std::string_view(key).substr(kPrefix.size());
-  if (name == "temp") ReadNumber(value, 0.0F, 100.0F, sampling.temperature);
-  if (name == "top_k") ReadNumber(value, 0, INT32_MAX, sampling.top_k);
-  if (name == "top_p") ReadNumber(value, 0.0F, 1.0F, sampling.top_p);
-  if (name == "min_p") ReadNumber(value, 0.0F, 1.0F, sampling.min_p);
-  if (name == "xtc_probability") ReadNumber(value, 0.0F, 1.0F, sampling.xtc_probability);
-  if (name == "xtc_threshold") ReadNumber(value, 0.0F, 1.0F, sampling.xtc_threshold);
-  if (name == "mirostat") ReadNumber(value, 0, 2, sampling.mirostat);
-  if (name == "mirostat_tau") ReadNumber(value, 0.0F, 100.0F, sampling.mirostat_tau);
-  if (name == "mirostat_eta") ReadNumber(value, 0.0F, 1.0F, sampling.mirostat_eta);
-  if (name == "penalty_last_n") ReadNumber(value, 0, 65536, sampling.repeat_last_n);
-  if (name == "penalty_repeat") ReadNumber(value, 0.1F, 10.0F, sampling.repeat_penalty);
+// Sampling defaults that the file recommends; ignores values out of range.
+SamplingParams ReadSampling(const llama_model* model) {
+  SamplingParams sampling;
+  const auto read = [&]<typename Number>(const char* name, Number min, Number max, Number& target) {
+    // Not from_chars: Apple's C++ library has it for integers only.
+    std::istringstream in(ReadMetadata(model, std::string("general.sampling.") + name));
+    in.imbue(std::locale::classic());
+    Number value{};
+    if (in >> std::noskipws >> value && value >= min && value <= max) target = value;
+  };
+  read("temp", 0.0F, 100.0F, sampling.temperature);
+  read("top_k", 0, INT32_MAX, sampling.top_k);
+  read("top_p", 0.0F, 1.0F, sampling.top_p);
+  read("min_p", 0.0F, 1.0F, sampling.min_p);
+  read("xtc_probability", 0.0F, 1.0F, sampling.xtc_probability);
+  read("xtc_threshold", 0.0F, 1.0F, sampling.xtc_threshold);
+  read("mirostat", 0, 2, sampling.mirostat);
+  read("mirostat_tau", 0.0F, 100.0F, sampling.mirostat_tau);
+  read("mirostat_eta", 0.0F, 1.0F, sampling.mirostat_eta);
+  read("penalty_last_n", 0, 65536, sampling.repeat_last_n);
+  read("penalty_repeat", 0.1F, 10.0F, sampling.repeat_penalty);
+  return sampling;
 }
 
 // Names of the devices that layers go to.
@@ -110,20 +93,6 @@ std::string DeviceNames(const llama_model* model) {
     devices[i] = llama_model_get_device(model, static_cast<int>(i));
   }
   return devices.empty() ? "CPU" : NamesOf(devices);
-}
-
-// "Q4_K - Medium" -> "Q4_K_M", "IQ2_XS - 2.3125 bpw" -> "IQ2_XS": the customary names.
-std::string QuantizationName(llama_ftype type) {
-  std::string name = llama_ftype_name(static_cast<llama_ftype>(type & ~LLAMA_FTYPE_GUESSED));
-  if (name.starts_with("all ")) name.erase(0, 4);
-  const auto dash = name.find(" - ");
-  if (dash == std::string::npos) return name;
-  const std::string detail = name.substr(dash + 3);
-  name.erase(dash);
-  for (const char* size : {"Small", "Medium", "Large"}) {
-    if (detail == size) return name + "_" + size[0];
-  }
-  return name;
 }
 
 // True if the tokens together spell the whole text. Other kinds of vocabularies may drop
@@ -224,27 +193,13 @@ std::optional<std::uint32_t> LlamaModel::turning_length() const {
 ModelInfo LlamaModel::Describe() const {
   const llama_model* model = model_.get();
   ModelInfo info;
-  info.description =
-      ReadString([&](char* data, std::size_t size) { return llama_model_desc(model, data, size); });
-  info.quantization = QuantizationName(llama_model_ftype(model));
-  info.parameters = llama_model_n_params(model);
   info.size_bytes = llama_model_size(model);
   info.trained_context_length = static_cast<std::uint32_t>(llama_model_n_ctx_train(model));
   info.vocabulary = static_cast<std::uint32_t>(llama_vocab_n_tokens(vocab()));
   info.embedding_length = static_cast<std::uint32_t>(llama_model_n_embd(model));
   info.layers = static_cast<std::uint32_t>(llama_model_n_layer(model));
   info.device = device_;
-  for (int i = 0; i < llama_model_meta_count(model); ++i) {
-    std::string key = ReadString([&](char* data, std::size_t size) {
-      return llama_model_meta_key_by_index(model, i, data, size);
-    });
-    std::string value = ReadString([&](char* data, std::size_t size) {
-      return llama_model_meta_val_str_by_index(model, i, data, size);
-    });
-    if (key == "general.architecture") info.architecture = value;
-    ReadSampling(key, value, info.sampling);
-    info.metadata.emplace_back(std::move(key), std::move(value));
-  }
+  info.sampling = ReadSampling(model);
   return info;
 }
 

@@ -47,7 +47,7 @@ class LlamaModel {
   // a state computed with fewer cells does not fit a larger cache. Absent: it never does.
   std::optional<std::uint32_t> turning_length() const;
 
-  // Describes the file. Leaves context_length, threads and has_chat_template unset.
+  // Describes the file. Leaves context_length and threads unset.
   ModelInfo Describe() const;
 
   // Returns kContextOverflow for a prompt that leaves no room for a generated token. Its message

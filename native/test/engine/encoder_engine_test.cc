@@ -27,12 +27,11 @@ TEST(TheInfoIsThatOfTheEncoder) {
   const Result<EncoderParts> rank = Parts("tiny-rank", {});
   REQUIRE(bert.ok() && rank.ok());
   const ModelInfo& info = bert.value().info;
-  EXPECT_EQ(info.architecture, "bert");
   EXPECT_EQ(info.context_length, 100U);
   EXPECT_EQ(bert.value().encoder->max_tokens(), 100U);
   EXPECT_EQ(info.embedding_length,
             static_cast<std::uint32_t>(llama_model_n_embd_out(bert.value().model->get())));
-  EXPECT(info.makes_embeddings && !info.ranks && !info.has_chat_template);
+  EXPECT(info.makes_embeddings && !info.ranks);
   EXPECT_EQ(rank.value().info.context_length, rank.value().info.trained_context_length);
   EXPECT_EQ(rank.value().info.embedding_length, 1U);
   EXPECT(rank.value().info.makes_embeddings && rank.value().info.ranks);
@@ -78,7 +77,7 @@ class FakeEngine final : public EncoderEngine<EmbeddingEngine> {
   FakeEngine(test::FakeEncoderRecord* record, OutputSink sink)
       : EncoderEngine({.model = nullptr,
                        .encoder = std::make_unique<test::FakeEncoder>(record),
-                       .info = {.architecture = "fake"}},
+                       .info = {.layers = 7}},
                       std::move(sink)) {}
 
   Result<std::uint32_t> Embed(EmbeddingRequest request) override {
@@ -96,7 +95,7 @@ TEST(CallsReachTheEmbedder) {
   test::FakeEncoderRecord record;
   test::HeardVectors heard;
   FakeEngine engine(&record, heard.Sink());
-  EXPECT_EQ(engine.info().architecture, "fake");
+  EXPECT_EQ(engine.info().layers, 7U);
   const std::vector<Token> input = {100, 101};
   engine.Hold(true);
   for (const GenerationId id : {1U, 2U}) EXPECT(engine.Embed({.id = id, .input = {input}}).ok());

@@ -29,14 +29,13 @@ TEST(TheOutputIsAModelOfTheType) {
   const auto original = test::LoadTinyModel(Original());
   REQUIRE(original != nullptr);
   const std::string tokens = original->Detokenize({100, 200, 300}, true);
-  for (const auto& [type, name] :
-       {std::pair{LLAMA_FTYPE_MOSTLY_Q8_0, "Q8_0"}, std::pair{LLAMA_FTYPE_MOSTLY_Q4_0, "Q4_0"}}) {
+  for (const llama_ftype type : {LLAMA_FTYPE_MOSTLY_Q8_0, LLAMA_FTYPE_MOSTLY_Q4_0}) {
     // The second one overwrites the first.
     const Status status = Quantize({.input = Original(), .output = output, .file_type = type});
     EXPECT_EQ(status.message(), "");
     const auto model = test::LoadTinyModel(output);
     REQUIRE(model != nullptr);
-    EXPECT_EQ(model->Describe().quantization, name);
+    EXPECT_EQ(llama_model_ftype(model->get()), type);
     EXPECT(llama_model_size(model->get()) < llama_model_size(original->get()));
     EXPECT_EQ(llama_model_n_params(model->get()), llama_model_n_params(original->get()));
     EXPECT_EQ(model->Detokenize({100, 200, 300}, true), tokens);

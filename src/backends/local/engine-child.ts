@@ -4,6 +4,7 @@
  */
 import type {
   CellDemand,
+  EngineInfo,
   EngineOutput,
   NativeDevice,
   NativeLoadOptions,
@@ -12,7 +13,7 @@ import type {
 } from '../../engine/addon.ts';
 import { rateLimit, readFrames, readLines } from '../../engine/child-output.ts';
 import { encodeFrame } from '../../engine/frames.ts';
-import type { EngineInfo, FromEngine, ToEngine } from '../../engine/messages.ts';
+import type { FromEngine, ToEngine } from '../../engine/messages.ts';
 import { usableGpu } from '../../engine/gpu.ts';
 import { describeExit, spawnEngine, type SpawnedEngine } from '../../engine/spawn.ts';
 import type { Logger } from '../../log/log.ts';

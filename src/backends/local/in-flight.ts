@@ -1,6 +1,6 @@
 /** The requests that are in the engine process of one model, and the engine's outputs for them, by id. */
-import type { EngineOutput, EngineRequest, EngineTokenizeRequest, WithoutId } from '../../engine/addon.ts';
-import type { EngineInfo, ToEngine } from '../../engine/messages.ts';
+import type { EngineInfo, EngineOutput, EngineRequest, EngineTokenizeRequest, WithoutId } from '../../engine/addon.ts';
+import type { ToEngine } from '../../engine/messages.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';

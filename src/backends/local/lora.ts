@@ -1,5 +1,5 @@
 /** LoRA adapters: those of a load, what it has found, and those that a request chooses. */
-import type { NativeLoadOptions, NativeModelInfo } from '../../engine/addon.ts';
+import type { EngineInfo, NativeLoadOptions } from '../../engine/addon.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import type { GenerateRequest } from '../../protocol/generate.ts';
@@ -12,7 +12,7 @@ export function adapterFilesOf({ adapters }: EngineModel): NativeLoadOptions['ad
 }
 
 /** Adds the errors that a load has found. */
-export function tried(adapters: ModelRecord['adapters'], found: NativeModelInfo['adapters']): ModelRecord['adapters'] {
+export function tried(adapters: ModelRecord['adapters'], found: EngineInfo['adapters']): ModelRecord['adapters'] {
   return adapters?.map((adapter) => {
     const error = found.find(({ id }) => id === adapter.id)?.error ?? '';
     return error === '' ? adapter : { ...adapter, error };

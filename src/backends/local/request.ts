@@ -1,13 +1,13 @@
 /** Makes an engine's request of the protocol's, and the protocol's events of the engine's output. */
 import type {
   EngineFinish,
+  EngineInfo,
   EngineOutput,
   EngineRequest,
   EngineTokenizeRequest,
   NativeLogprob,
   WithoutId,
 } from '../../engine/addon.ts';
-import type { EngineInfo } from '../../engine/messages.ts';
 import { shareOf } from '../../protocol/caller.ts';
 import type { EmbedRequest } from '../../protocol/embed.ts';
 import { SvcError } from '../../protocol/errors.ts';

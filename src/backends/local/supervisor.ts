@@ -19,8 +19,8 @@
  * gone, because close and destroy resolve only then.
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { CellDemand, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
-import type { EngineInfo, ToEngine } from '../../engine/messages.ts';
+import type { CellDemand, EngineInfo, NativeDevice, NativeLoadOptions } from '../../engine/addon.ts';
+import type { ToEngine } from '../../engine/messages.ts';
 import type { Logger } from '../../log/log.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import type { ModelRecord } from '../../protocol/records.ts';

@@ -148,10 +148,6 @@ Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model,
   return renderer;
 }
 
-bool ChatRenderer::has_template() const {
-  return common_chat_templates_was_explicit(templates_.of_prompts.get());
-}
-
 common_chat_templates_inputs ChatRenderer::InputsOf(const std::vector<ChatMessage>& messages,
                                                     const ChatOptions& options) const {
   return TemplateInputs(messages, options, traits_.knows_efforts);

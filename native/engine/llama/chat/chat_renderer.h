@@ -50,7 +50,6 @@ class ChatRenderer {
                                                    const std::string& chat_template = "");
   ~ChatRenderer();
 
-  bool has_template() const;
   // True if the template has a form for tool calls.
   bool calls_tools() const { return traits_.calls_tools; }
   // True if a chat may have tools: the template has a form for them, or they are a text

@@ -3,7 +3,7 @@
  * sends them with every later request, so that an error would end the conversation. Those in a user's own messages are
  * left as they are, and refused by name.
  */
-import type { EngineInfo } from '../../../engine/messages.ts';
+import type { EngineInfo } from '../../../engine/addon.ts';
 import type { ContentPart, Message } from '../../../protocol/generate.ts';
 import { LIMITS } from '../../../protocol/limits.ts';
 
