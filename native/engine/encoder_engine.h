@@ -11,7 +11,6 @@
 
 #include "engine/engine.h"
 #include "engine/llama/llama_model.h"
-#include "engine/llama/step_watch.h"
 #include "engine/model/encoder.h"
 #include "engine/run/embedder.h"
 
@@ -40,17 +39,14 @@ class EncoderEngine : public Kind {
 
   void Cancel(GenerationId id) override { embedder_.Cancel(id); }
   void Hold(bool on) override { embedder_.Hold(on); }
-  EngineStats stats() const override {
-    EngineStats stats = embedder_.stats();
-    stats.operations = StepWatch::operations();
-    return stats;
-  }
   void Close() override { embedder_.Close(); }
 
  protected:
   Status Queue(EmbeddingSubmission submission) { return embedder_.Submit(std::move(submission)); }
 
  private:
+  EngineStats WorkerStats() const override { return embedder_.stats(); }
+
   Embedder embedder_;  // ends before the model does
 };
 

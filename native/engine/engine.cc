@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/llama/llama_model.h"
+#include "engine/llama/step_watch.h"
 
 namespace svc {
 
@@ -25,6 +26,12 @@ std::vector<std::string> Engine::Pieces(const std::vector<Token>& tokens) const 
 
 std::string Engine::Detokenize(const std::vector<Token>& tokens, bool special) const {
   return model_->Detokenize(tokens, special);
+}
+
+EngineStats Engine::stats() const {
+  EngineStats stats = WorkerStats();
+  stats.operations = StepWatch::operations();
+  return stats;
 }
 
 }  // namespace svc

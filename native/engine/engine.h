@@ -67,7 +67,7 @@ class Engine {
   // because the consumer has not yet read the output so far.
   virtual void Hold(bool on) = 0;
 
-  virtual EngineStats stats() const = 0;
+  EngineStats stats() const;
 
   // Ends every request (kCancelled), saves cached prefixes to disk (seconds at most), joins the
   // thread and frees the KV cache. Idempotent; blocks. The weights are freed by the destructor,
@@ -77,6 +77,8 @@ class Engine {
  protected:
   Engine(std::unique_ptr<LlamaModel> model, ModelInfo info);
   const LlamaModel& model() const { return *model_; }
+  // All figures but `operations`, which are those of the process.
+  virtual EngineStats WorkerStats() const = 0;
 
  private:
   const std::unique_ptr<LlamaModel> model_;

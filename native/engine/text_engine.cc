@@ -21,7 +21,6 @@
 #include "engine/llama/media/prompt_media.h"
 #include "engine/llama/prompt/infill_prompt.h"
 #include "engine/llama/sampler.h"
-#include "engine/llama/step_watch.h"
 #include "engine/model/step_constants.h"
 #include "engine/run/runner.h"
 
@@ -159,17 +158,13 @@ class LlamaTextEngine final : public TextEngine {
     runner_.GrantCells(cells, std::move(refusal));
   }
   void SetPrefixBytes(std::uint64_t bytes) override { *prefix_bytes_ = bytes; }
-  EngineStats stats() const override {
-    EngineStats stats = runner_.stats();
-    stats.operations = StepWatch::operations();
-    return stats;
-  }
   void Close() override {
     media_requests_.Close();
     runner_.Close();
   }
 
  private:
+  EngineStats WorkerStats() const override { return runner_.stats(); }
   // A request with a seed has a prefix of its own, or of its group.
   void KeepApart(const GenerationRequest& request, Submission* submission) const {
     submission->in_group = request.reuse_prefix && !request.prefix_group.empty();
