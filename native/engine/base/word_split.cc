@@ -3,79 +3,34 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <array>
-#include <span>
 
 namespace svc {
 namespace {
 
-// llama_vocab::impl::load of the tag that is built; word_split_test compares the outcomes.
-constexpr auto kIterativeNames = std::to_array<std::string_view>({"llama3",
-                                                                  "llama-v3",
-                                                                  "llama-bpe",
-                                                                  "falcon3",
-                                                                  "falcon-h1",
-                                                                  "pixtral",
-                                                                  "midm-2.0",
-                                                                  "lfm2",
-                                                                  "jina-v5-nano",
-                                                                  "dbrx",
-                                                                  "smaug-bpe",
-                                                                  "glm4",
-                                                                  "chatglm-bpe",
-                                                                  "qwen2",
-                                                                  "deepseek-r1-qwen",
-                                                                  "kormo",
-                                                                  "f2llmv2",
-                                                                  "qwen35",
-                                                                  "stablelm2",
-                                                                  "hunyuan",
-                                                                  "solar-open",
-                                                                  "megrez",
-                                                                  "grok-2",
-                                                                  "gpt-2",
-                                                                  "phi-2",
-                                                                  "jina-es",
-                                                                  "jina-de",
-                                                                  "gigachat",
-                                                                  "jina-v2-es",
-                                                                  "jina-v2-de",
-                                                                  "jina-v1-en",
-                                                                  "jina-v2-code",
-                                                                  "roberta-bpe",
-                                                                  "mpt",
-                                                                  "olmo",
-                                                                  "jais",
-                                                                  "trillion",
-                                                                  "granite-docling",
-                                                                  "starcoder",
-                                                                  "refact",
-                                                                  "command-r",
-                                                                  "smollm",
-                                                                  "codeshell",
-                                                                  "exaone",
-                                                                  "exaone4",
-                                                                  "minerva-7b",
-                                                                  "mellum",
-                                                                  "mellum2",
-                                                                  "modern-bert",
-                                                                  "a.x-4.0",
-                                                                  "kimi-k2",
-                                                                  "gemma4",
-                                                                  "sarvam-moe",
-                                                                  "laguna",
-                                                                  "granite-embed-multi-311m"});
-constexpr auto kByClassNames = std::to_array<std::string_view>(
-    {"default",     "deepseek-llm", "deepseek-coder", "deepseek-v3",
-     "falcon",      "youtu",        "tekken",         "gpt-4o",
-     "llama4",      "kanana2",      "talkie",         "minimax-m2",
-     "tiny_aya",    "cohere2moe",   "chameleon",      "bailingmoe",
-     "bailingmoe2", "llada-moe",    "seed-coder",     "hunyuan-dense",
-     "hy_v4",       "joyai-llm",    "spark2_5",       "ufakzeka",
-     "afmoe",       "minicpm5",     "jais-2",         "granite-embed-multi-97m"});
+template <typename... Names>
+bool IsAnyOf(std::string_view name, Names... names) {
+  return ((name == names) || ...);
+}
 
-bool Has(std::span<const std::string_view> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+// The names of llama_vocab::impl::load in the tag that is built; word_split_test compares the
+// outcomes.
+bool IsIterative(std::string_view pre_tokenizer) {
+  return IsAnyOf(pre_tokenizer, "llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1",
+                 "pixtral", "midm-2.0", "lfm2", "jina-v5-nano", "dbrx", "smaug-bpe", "glm4",
+                 "chatglm-bpe", "qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "qwen35",
+                 "stablelm2", "hunyuan", "solar-open", "megrez", "grok-2", "gpt-2", "phi-2",
+                 "jina-es", "jina-de", "gigachat", "jina-v2-es", "jina-v2-de", "jina-v1-en",
+                 "jina-v2-code", "roberta-bpe", "mpt", "olmo", "jais", "trillion",
+                 "granite-docling", "starcoder", "refact", "command-r", "smollm", "codeshell",
+                 "exaone", "exaone4", "minerva-7b", "mellum", "mellum2", "modern-bert", "a.x-4.0",
+                 "kimi-k2", "gemma4", "sarvam-moe", "laguna", "granite-embed-multi-311m");
+}
+bool IsByClass(std::string_view pre_tokenizer) {
+  return IsAnyOf(pre_tokenizer, "default", "deepseek-llm", "deepseek-coder", "deepseek-v3",
+                 "falcon", "youtu", "tekken", "gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2",
+                 "tiny_aya", "cohere2moe", "chameleon", "bailingmoe", "bailingmoe2", "llada-moe",
+                 "seed-coder", "hunyuan-dense", "hy_v4", "joyai-llm", "spark2_5", "ufakzeka",
+                 "afmoe", "minicpm5", "jais-2", "granite-embed-multi-97m");
 }
 
 bool IsSpace(unsigned char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
@@ -105,8 +60,8 @@ constexpr std::size_t kStackBytes = std::size_t{64} << 20U;
 }  // namespace
 
 WordSplit WordSplitOf(std::string_view pre_tokenizer) {
-  if (Has(kIterativeNames, pre_tokenizer)) return WordSplit::kIterative;
-  return Has(kByClassNames, pre_tokenizer) ? WordSplit::kByClass : WordSplit::kByLine;
+  if (IsIterative(pre_tokenizer)) return WordSplit::kIterative;
+  return IsByClass(pre_tokenizer) ? WordSplit::kByClass : WordSplit::kByLine;
 }
 
 std::size_t LongestWord(WordSplit split, std::string_view text) {
