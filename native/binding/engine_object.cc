@@ -162,9 +162,8 @@ Napi::Value EngineObject::Render(const Napi::CallbackInfo& info) {
     GenerationRequest request = ReadRequest(info[0], model.sampling, model.vocabulary);
     OpenEngine(info.Env());  // again: as in Begin
     return [engine = engine_, request = std::move(request)]() -> Result<RenderedPrompt> {
-      const auto text = TextOf(*engine);
-      if (!text.ok()) return text.status();
-      return text.value()->Render(request);
+      SVC_ASSIGN_OR_RETURN(TextEngine* const text, TextOf(*engine));
+      return text->Render(request);
     };
   });
 }

@@ -24,24 +24,20 @@ class LlamaEmbeddingEngine final : public EncoderEngine<EmbeddingEngine> {
     std::uint32_t input_tokens = 0;
     std::uint32_t truncated_tokens = 0;
     for (EmbeddingInput& input : request.input) {
-      Result<std::vector<Token>> tokens = ReadInput(input);
-      if (!tokens.ok()) return tokens.status();
+      SVC_ASSIGN_OR_RETURN(std::vector<Token> tokens, ReadInput(input));
       const std::string name = "input[" + std::to_string(submission.inputs.size()) + "]";
-      if (tokens.value().empty()) {
+      if (tokens.empty()) {
         return Status(StatusCode::kInvalidRequest, name + " is empty");
       }
       if (request.truncate) {
-        truncated_tokens += CutInput(model(), info().context_length, &tokens.value());
+        truncated_tokens += CutInput(model(), info().context_length, &tokens);
       }
-      if (Status status = CheckInputLength(info(), name + " has", tokens.value().size());
-          !status.ok()) {
-        return status;
-      }
-      input_tokens += static_cast<std::uint32_t>(tokens.value().size());
-      submission.inputs.push_back(std::move(tokens.value()));
+      SVC_RETURN_IF_ERROR(CheckInputLength(info(), name + " has", tokens.size()));
+      input_tokens += static_cast<std::uint32_t>(tokens.size());
+      submission.inputs.push_back(std::move(tokens));
     }
     if (request.truncate) submission.truncated_tokens = truncated_tokens;
-    if (Status status = Queue(std::move(submission)); !status.ok()) return status;
+    SVC_RETURN_IF_ERROR(Queue(std::move(submission)));
     return input_tokens;
   }
 
@@ -58,10 +54,9 @@ class LlamaEmbeddingEngine final : public EncoderEngine<EmbeddingEngine> {
 
 Result<std::unique_ptr<Engine>> NewEmbeddingEngine(std::unique_ptr<LlamaModel> model,
                                                    const LoadOptions& options, OutputSink sink) {
-  Result<EncoderParts> parts = NewEncoderParts(std::move(model), options);
-  if (!parts.ok()) return parts.status();
+  SVC_ASSIGN_OR_RETURN(EncoderParts parts, NewEncoderParts(std::move(model), options));
   return std::unique_ptr<Engine>(
-      std::make_unique<LlamaEmbeddingEngine>(std::move(parts.value()), std::move(sink)));
+      std::make_unique<LlamaEmbeddingEngine>(std::move(parts), std::move(sink)));
 }
 
 }  // namespace svc

@@ -11,17 +11,17 @@ Result<EncoderParts> NewEncoderParts(std::unique_ptr<LlamaModel> model,
   info.context_length = MaxInputTokens(options, info.trained_context_length);
   const int threads = options.prompt_threads > 0 ? options.prompt_threads : options.threads;
   info.threads = threads > 0 ? threads : DefaultThreads(info.size_bytes);
-  Result<std::unique_ptr<Encoder>> encoder =
-      NewLlamaEncoder(*model, {.max_tokens = info.context_length, .threads = info.threads});
-  if (!encoder.ok()) return encoder.status();
-  info.embedding_length = encoder.value()->length();
+  SVC_ASSIGN_OR_RETURN(
+      std::unique_ptr<Encoder> encoder,
+      NewLlamaEncoder(*model, {.max_tokens = info.context_length, .threads = info.threads}));
+  info.embedding_length = encoder->length();
   info.makes_embeddings = true;
   info.ranks = Ranks(*model);
   for (const AdapterFile& file : options.adapters) {
     info.adapters.push_back({file.id, "cannot be used: this model generates no text"});
   }
   return EncoderParts{
-      .model = std::move(model), .encoder = std::move(encoder.value()), .info = std::move(info)};
+      .model = std::move(model), .encoder = std::move(encoder), .info = std::move(info)};
 }
 
 Status CheckInputLength(const ModelInfo& info, const std::string& what, std::size_t tokens) {

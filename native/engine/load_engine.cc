@@ -12,15 +12,14 @@
 namespace svc {
 
 Result<std::unique_ptr<Engine>> Engine::Load(const LoadOptions& options, OutputSink sink) {
-  Result<std::unique_ptr<LlamaModel>> model = LlamaModel::Load(options);
-  if (!model.ok()) return model.status();
-  if (Ranks(*model.value())) {
-    return NewRankingEngine(std::move(model.value()), options, std::move(sink));
+  SVC_ASSIGN_OR_RETURN(std::unique_ptr<LlamaModel> model, LlamaModel::Load(options));
+  if (Ranks(*model)) {
+    return NewRankingEngine(std::move(model), options, std::move(sink));
   }
-  if (MakesEmbeddings(*model.value())) {
-    return NewEmbeddingEngine(std::move(model.value()), options, std::move(sink));
+  if (MakesEmbeddings(*model)) {
+    return NewEmbeddingEngine(std::move(model), options, std::move(sink));
   }
-  return NewTextEngine(std::move(model.value()), options, std::move(sink));
+  return NewTextEngine(std::move(model), options, std::move(sink));
 }
 
 }  // namespace svc

@@ -20,13 +20,10 @@ class LlamaRankingEngine final : public EncoderEngine<RankingEngine> {
       : EncoderEngine(std::move(parts), std::move(sink)), prompt_(std::move(prompt)) {}
 
   Result<std::uint32_t> Rerank(RerankRequest request) override {
-    const Result<RankQuery> query = prompt_->Read(std::move(request.query));
-    if (!query.ok()) return query.status();
-    const Result<std::vector<Token>> alone = prompt_->Tokens(query.value(), "");
-    if (!alone.ok()) return alone.status();
+    SVC_ASSIGN_OR_RETURN(const RankQuery query, prompt_->Read(std::move(request.query)));
+    SVC_ASSIGN_OR_RETURN(const std::vector<Token> alone, prompt_->Tokens(query, ""));
     // Before the documents, which must not be tokenized in vain.
-    if (Status status = CheckInputLength(info(), "query has", alone.value().size()); !status.ok())
-      return status;
+    SVC_RETURN_IF_ERROR(CheckInputLength(info(), "query has", alone.size()));
 
     const RankPrompt::Limits limits{.max_tokens = request.truncate
                                                       ? info().context_length
@@ -37,25 +34,21 @@ class LlamaRankingEngine final : public EncoderEngine<RankingEngine> {
     std::uint32_t input_tokens = 0;
     std::uint32_t truncated_tokens = 0;
     for (const std::string& document : request.documents) {
-      Result<RankInput> input = prompt_->Cut(query.value(), document, limits);
-      if (!input.ok()) return input.status();
-      const std::size_t count = input.value().tokens.size();
+      SVC_ASSIGN_OR_RETURN(RankInput input, prompt_->Cut(query, document, limits));
+      const std::size_t count = input.tokens.size();
       const std::string name = "documents[" + std::to_string(submission.inputs.size()) + "]";
       if (count == 0) {  // some vocabularies have no tokens for white space
         return Status(StatusCode::kInvalidRequest, name + " and the query are empty");
       }
-      if (Status status = CheckInputLength(info(), name + " and the query have", count);
-          !status.ok()) {
-        return status;
-      }
+      SVC_RETURN_IF_ERROR(CheckInputLength(info(), name + " and the query have", count));
       input_tokens += static_cast<std::uint32_t>(count);
-      truncated_tokens += input.value().truncated_tokens;
-      submission.inputs.push_back(std::move(input.value().tokens));
+      truncated_tokens += input.truncated_tokens;
+      submission.inputs.push_back(std::move(input.tokens));
     }
     if (request.truncate || request.max_document_tokens) {
       submission.truncated_tokens = truncated_tokens;
     }
-    if (Status status = Queue(std::move(submission)); !status.ok()) return status;
+    SVC_RETURN_IF_ERROR(Queue(std::move(submission)));
     return input_tokens;
   }
 
@@ -72,19 +65,17 @@ constexpr float kSameScore = 0.05F;
 Status TryToRank(Encoder& encoder, const RankPrompt& prompt, const std::string& path) {
   std::vector<std::vector<Token>> inputs;
   for (const char* document : {"A river runs under the bridge.", "Seven", "No."}) {
-    const Result<RankQuery> query = prompt.Read("What runs under the bridge?");
-    if (!query.ok()) return query.status();
-    Result<std::vector<Token>> tokens = prompt.Tokens(query.value(), document);
-    if (!tokens.ok()) return tokens.status();
-    inputs.push_back(std::move(tokens.value()));
+    SVC_ASSIGN_OR_RETURN(const RankQuery query, prompt.Read("What runs under the bridge?"));
+    SVC_ASSIGN_OR_RETURN(std::vector<Token> tokens, prompt.Tokens(query, document));
+    inputs.push_back(std::move(tokens));
   }
   const std::atomic<bool> no_abort = false;
   const std::vector<std::span<const Token>> all(inputs.begin(), inputs.end());
   std::vector<float> together;
-  if (Status status = encoder.Encode(all, no_abort, &together); !status.ok()) return status;
+  SVC_RETURN_IF_ERROR(encoder.Encode(all, no_abort, &together));
   for (std::size_t i = 0; i < all.size(); ++i) {
     std::vector<float> alone;
-    if (Status status = encoder.Encode({&all[i], 1}, no_abort, &alone); !status.ok()) return status;
+    SVC_RETURN_IF_ERROR(encoder.Encode({&all[i], 1}, no_abort, &alone));
     if (std::fabs(alone[0] - together[i]) > kSameScore * (1 + std::fabs(alone[0]))) {
       return {StatusCode::kModelInvalid,
               path + " has the pooling type of a model that ranks, but no classifier head"};
@@ -97,11 +88,9 @@ Status TryToRank(Encoder& encoder, const RankPrompt& prompt, const std::string& 
 
 Result<std::unique_ptr<Engine>> NewRankingEngine(std::unique_ptr<LlamaModel> model,
                                                  const LoadOptions& options, OutputSink sink) {
-  Result<EncoderParts> made = NewEncoderParts(std::move(model), options);
-  if (!made.ok()) return made.status();
-  EncoderParts& parts = made.value();
+  SVC_ASSIGN_OR_RETURN(EncoderParts parts, NewEncoderParts(std::move(model), options));
   auto prompt = std::make_unique<RankPrompt>(*parts.model);
-  if (Status status = TryToRank(*parts.encoder, *prompt, options.path); !status.ok()) return status;
+  SVC_RETURN_IF_ERROR(TryToRank(*parts.encoder, *prompt, options.path));
   return std::unique_ptr<Engine>(
       std::make_unique<LlamaRankingEngine>(std::move(parts), std::move(prompt), std::move(sink)));
 }

@@ -71,27 +71,23 @@ class LlamaTextEngine final : public TextEngine {
 
   Result<RenderedPrompt> Render(GenerationRequest request) override {
     PromptMedia media(projector_.get(), this->info(), &media_requests_, request.id);
-    if (Status status = media.Prepare(&request.messages); !status.ok()) return status;
+    SVC_RETURN_IF_ERROR(media.Prepare(&request.messages));
     const WorkLimit limit;
     if (request.messages.empty()) {
-      Result<std::vector<Token>> tokens = RawTokens(request, /*context_length=*/0);
-      if (!tokens.ok()) return tokens.status();
-      std::string text = model().Detokenize(tokens.value(), /*special=*/true);
-      return RenderedPrompt{std::move(text), std::move(tokens.value())};
+      SVC_ASSIGN_OR_RETURN(std::vector<Token> tokens, RawTokens(request, /*context_length=*/0));
+      std::string text = model().Detokenize(tokens, /*special=*/true);
+      return RenderedPrompt{std::move(text), std::move(tokens)};
     }
-    Result<std::string> text = chat_->Render(request.messages, request.chat);
-    if (!text.ok()) return text.status();
-    Result<ChatPrompt> prompt = chat_->RenderTokens(request.messages, request.chat);
-    if (!prompt.ok()) return prompt.status();
-    return RenderedPrompt{std::move(text.value()), std::move(prompt.value().tokens)};
+    SVC_ASSIGN_OR_RETURN(std::string text, chat_->Render(request.messages, request.chat));
+    SVC_ASSIGN_OR_RETURN(ChatPrompt prompt, chat_->RenderTokens(request.messages, request.chat));
+    return RenderedPrompt{std::move(text), std::move(prompt.tokens)};
   }
 
   Result<std::uint32_t> Submit(GenerationRequest request) override {
-    Result<AdapterSet> adapters = adapters_.loaded.Choose(request.lora);
-    if (!adapters.ok()) return adapters.status();
+    SVC_ASSIGN_OR_RETURN(AdapterSet adapters, adapters_.loaded.Choose(request.lora));
     // Before the limit on time begins: a picture may take seconds.
     PromptMedia media(projector_.get(), this->info(), &media_requests_, request.id);
-    if (Status status = media.Prepare(&request.messages); !status.ok()) return status;
+    SVC_RETURN_IF_ERROR(media.Prepare(&request.messages));
     std::optional<WorkLimit> limit(std::in_place);
     Submission submission;
     submission.id = request.id;
@@ -102,7 +98,7 @@ class LlamaTextEngine final : public TextEngine {
     if (request.own_prefixes) submission.scope.salt = submission.scope.owner;
     submission.reuse_prefix = request.reuse_prefix;
     if (request.sampling.seed) KeepApart(request, &submission);
-    submission.adapters = std::move(adapters.value());
+    submission.adapters = std::move(adapters);
     submission.scope.salt = adapters_.Salt(key_, submission.scope.salt, submission.adapters);
     submission.stop = std::move(request.stop);
     submission.repetition_guard = request.repetition_guard;
@@ -120,10 +116,10 @@ class LlamaTextEngine final : public TextEngine {
     }
     const std::optional<std::uint32_t> budget =
         format != nullptr ? chat_->ThinkingBudget(request.chat) : std::nullopt;
-    Result<AnswerRules> rules = rules_.Make(std::move(format), request.grammar, budget);
-    if (!rules.ok()) return rules.status();
-    submission.reader = std::move(rules.value().reader);
-    submission.spelled = std::move(rules.value().spelled);
+    SVC_ASSIGN_OR_RETURN(AnswerRules rules,
+                         rules_.Make(std::move(format), request.grammar, budget));
+    submission.reader = std::move(rules.reader);
+    submission.spelled = std::move(rules.spelled);
     const std::vector<Token> seen = WithoutMedia(submission.prompt);
     submission.lists_tokens = request.continuation.has_value();
     Continuation continuation = std::move(request.continuation).value_or(Continuation{});
@@ -131,19 +127,15 @@ class LlamaTextEngine final : public TextEngine {
       request.sampling.seed = continuation.seed;
     SamplerOptions options{.params = request.sampling,
                            .prompt = seen,
-                           .constraint = std::move(rules.value().constraint),
+                           .constraint = std::move(rules.constraint),
                            .known = std::move(continuation.tokens),
                            .logprobs = request.logprobs,
                            .piece = [this](Token token) { return model().Piece(token, true); }};
-    Result<std::unique_ptr<Sampler>> sampler = NewSampler(model().vocab(), std::move(options));
-    if (!sampler.ok()) return sampler.status();
-    submission.sampler = std::move(sampler.value());
+    SVC_ASSIGN_OR_RETURN(submission.sampler, NewSampler(model().vocab(), std::move(options)));
     limit.reset();
-    Result<std::vector<MediaRows>> rows = media.Encode(submission.prompt);
-    if (!rows.ok()) return rows.status();
-    submission.media = std::move(rows.value());
+    SVC_ASSIGN_OR_RETURN(submission.media, media.Encode(submission.prompt));
 
-    if (Status status = runner_.Submit(std::move(submission)); !status.ok()) return status;
+    SVC_RETURN_IF_ERROR(runner_.Submit(std::move(submission)));
     return input_tokens;
   }
 
@@ -185,9 +177,7 @@ class LlamaTextEngine final : public TextEngine {
 
   Status ReadText(const GenerationRequest& request, Submission* submission) const {
     const std::uint32_t bound = request.truncate ? 0 : info().context_length;
-    Result<std::vector<Token>> tokens = RawTokens(request, bound);
-    if (!tokens.ok()) return tokens.status();
-    submission->prompt = std::move(tokens.value());
+    SVC_ASSIGN_OR_RETURN(submission->prompt, RawTokens(request, bound));
     if (request.truncate) {
       const PromptBudget budget = BudgetOf(info().context_length, request.max_tokens);
       submission->truncated_tokens = CutRawPrompt(model(), budget, &submission->prompt);
@@ -199,16 +189,12 @@ class LlamaTextEngine final : public TextEngine {
                   std::shared_ptr<const AnswerFormat>* format) const {
     CutPrompt cut;
     if (request.truncate) {
-      Result<CutPrompt> fitting = CutChat(*chat_, request.messages, request.chat,
-                                          BudgetOf(info().context_length, request.max_tokens));
-      if (!fitting.ok()) return fitting.status();
-      cut = std::move(fitting.value());
+      SVC_ASSIGN_OR_RETURN(cut, CutChat(*chat_, request.messages, request.chat,
+                                        BudgetOf(info().context_length, request.max_tokens)));
       submission->truncated_tokens = cut.truncated_tokens;
     } else {
-      Result<ChatPrompt> prompt =
-          chat_->RenderTokens(request.messages, request.chat, info().context_length);
-      if (!prompt.ok()) return prompt.status();
-      cut.prompt = std::move(prompt.value());
+      SVC_ASSIGN_OR_RETURN(
+          cut.prompt, chat_->RenderTokens(request.messages, request.chat, info().context_length));
     }
     submission->prompt = std::move(cut.prompt.tokens);
     *format = std::move(cut.prompt.format);
@@ -276,8 +262,7 @@ Result<std::unique_ptr<Projector>> LoadProjector(const LoadOptions& options,
 
 Result<std::unique_ptr<Engine>> NewTextEngine(std::unique_ptr<LlamaModel> model,
                                               const LoadOptions& options, OutputSink sink) {
-  Result<std::unique_ptr<ChatRenderer>> chat = ChatRenderer::New(*model);
-  if (!chat.ok()) return chat.status();
+  SVC_ASSIGN_OR_RETURN(std::unique_ptr<ChatRenderer> chat, ChatRenderer::New(*model));
 
   ModelInfo info = model->Describe();
   ScopedAdapters adapters = LoadAdapters(options, *model);
@@ -285,37 +270,33 @@ Result<std::unique_ptr<Engine>> NewTextEngine(std::unique_ptr<LlamaModel> model,
   DecoderOptions decoder_options = DecoderOptionsOf(options, *model);
   decoder_options.adapters = adapters.loaded.handles();
   const auto pools = std::make_shared<ThreadPools>();
-  Result<std::unique_ptr<Decoder>> decoder = NewLlamaDecoder(*model, decoder_options, pools);
-  if (!decoder.ok()) return decoder.status();
+  SVC_ASSIGN_OR_RETURN(std::unique_ptr<Decoder> decoder,
+                       NewLlamaDecoder(*model, decoder_options, pools));
   DraftModel draft;
   if (!options.draft_path.empty()) {
-    Result<DraftModel> loaded =
-        LoadDraftModel(options, *model, *decoder.value(), decoder_options.threads, pools);
-    if (!loaded.ok()) return loaded.status();
-    draft = std::move(loaded.value());
+    SVC_ASSIGN_OR_RETURN(draft,
+                         LoadDraftModel(options, *model, *decoder, decoder_options.threads, pools));
   }
 
   const SipKey key = options.prefix_key.value_or(RandomKey());
   const auto turns = std::make_shared<MediaTurns>();
-  Result<std::unique_ptr<Projector>> projector =
-      LoadProjector(options, *model, decoder_options.threads, decoder.value()->max_rows(), key,
-                    turns, &info.projector_refusal);
-  if (!projector.ok()) return projector.status();
+  SVC_ASSIGN_OR_RETURN(std::unique_ptr<Projector> projector,
+                       LoadProjector(options, *model, decoder_options.threads, decoder->max_rows(),
+                                     key, turns, &info.projector_refusal));
 
-  info.context_length = decoder.value()->max_cells();
+  info.context_length = decoder->max_cells();
   info.threads = decoder_options.threads;
   info.draft_refusal = draft.refusal;
-  info.calls_tools = chat.value()->calls_tools();
-  info.thinks = chat.value()->thinks();
-  info.sees = projector.value() != nullptr && projector.value()->sees();
-  info.hears = projector.value() != nullptr && projector.value()->hears();
+  info.calls_tools = chat->calls_tools();
+  info.thinks = chat->thinks();
+  info.sees = projector != nullptr && projector->sees();
+  info.hears = projector != nullptr && projector->hears();
   const auto bytes = std::make_shared<std::atomic<std::uint64_t>>(options.prefix_bytes);
   std::unique_ptr<PrefixStore> store =
-      OpenPrefixStore(options, *decoder.value(), model->turning_length(), key, bytes);
+      OpenPrefixStore(options, *decoder, model->turning_length(), key, bytes);
   return std::unique_ptr<Engine>(std::make_unique<LlamaTextEngine>(
-      std::move(model), std::move(adapters), std::move(chat.value()), std::move(decoder.value()),
-      std::move(draft), std::move(projector.value()), turns, std::move(info), std::move(sink),
-      std::move(store), key, bytes));
+      std::move(model), std::move(adapters), std::move(chat), std::move(decoder), std::move(draft),
+      std::move(projector), turns, std::move(info), std::move(sink), std::move(store), key, bytes));
 }
 
 }  // namespace svc

@@ -82,3 +82,20 @@ class [[nodiscard]] Result {
 };
 
 }  // namespace svc
+
+// SVC_RETURN_IF_ERROR(status): returns the status from this function if it is an error.
+#define SVC_RETURN_IF_ERROR(...)                                                       \
+  do {                                                                                 \
+    if (::svc::Status svc_status = (__VA_ARGS__); !svc_status.ok()) return svc_status; \
+  } while (false)
+
+// SVC_ASSIGN_OR_RETURN(target, result): returns the error of the result from this function, or sets
+// `target` to its value. `target` may be the declaration of a variable.
+#define SVC_ASSIGN_OR_RETURN(target, ...) \
+  SVC_ASSIGN_FROM(SVC_JOIN(svc_result_, __LINE__), target, __VA_ARGS__)
+#define SVC_ASSIGN_FROM(result, target, ...) \
+  auto result = (__VA_ARGS__);               \
+  if (!result.ok()) return result.status();  \
+  target = std::move(result.value())
+#define SVC_JOIN(first, second) SVC_JOIN_EXPANDED(first, second)
+#define SVC_JOIN_EXPANDED(first, second) first##second

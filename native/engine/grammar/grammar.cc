@@ -246,9 +246,8 @@ class GrammarBuilder {
 };
 
 Result<std::shared_ptr<const Grammar>> Grammar::Compile(std::string_view text) {
-  const Result<Gbnf> gbnf = ParseGbnf(text);
-  if (!gbnf.ok()) return gbnf.status();
-  return GrammarBuilder().Build(gbnf.value());
+  SVC_ASSIGN_OR_RETURN(const Gbnf gbnf, ParseGbnf(text));
+  return GrammarBuilder().Build(gbnf);
 }
 
 void Grammar::FindByteClasses() {

@@ -163,11 +163,10 @@ Result<double> MeasureDevice(std::size_t index) {
 
   // Too fast to measure: try a larger product.
   for (std::size_t n = 512;; n *= 4) {
-    const Result<double> seconds = TimeProduct(backend.get(), n);
-    if (!seconds.ok()) return seconds.status();
-    if (seconds.value() > 0.001 || n >= 2048) {
+    SVC_ASSIGN_OR_RETURN(const double seconds, TimeProduct(backend.get(), n));
+    if (seconds > 0.001 || n >= 2048) {
       const auto size = static_cast<double>(n);
-      return 2.0 * size * size * size / seconds.value() / 1e9;
+      return 2.0 * size * size * size / seconds / 1e9;
     }
   }
 }

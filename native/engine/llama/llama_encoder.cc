@@ -85,7 +85,7 @@ class LlamaEncoder final : public Encoder {
                 std::vector<float>* vectors) override {
     std::size_t tokens = 0;
     for (const auto& input : inputs) tokens += input.size();
-    if (Status status = Reserve(static_cast<std::uint32_t>(tokens)); !status.ok()) return status;
+    SVC_RETURN_IF_ERROR(Reserve(static_cast<std::uint32_t>(tokens)));
     Status status = Compute(inputs, tokens, abort);
     if (status.ok()) status = Take(inputs.size(), vectors);
     if (tokens > kBatchTokens) context_.reset();
@@ -133,8 +133,8 @@ class LlamaEncoder final : public Encoder {
     if (memory != nullptr) llama_memory_clear(memory, /*data=*/false);
     const bool is_worth_it = tokens - inputs.size() >= least_apart_ || tokens > kBatchTokens;
     if (!reads_last_ || !is_worth_it) return Run(inputs, Rows::kAll, abort);
-    Status status = Run(inputs, Rows::kAllButLast, abort);
-    return status.ok() ? Run(inputs, Rows::kLast, abort) : status;
+    SVC_RETURN_IF_ERROR(Run(inputs, Rows::kAllButLast, abort));
+    return Run(inputs, Rows::kLast, abort);
   }
 
   void Fill(std::span<const std::span<const Token>> inputs, Rows rows) {
@@ -252,7 +252,7 @@ bool Ranks(const LlamaModel& model) { return PoolingType(model.get()) == LLAMA_P
 Result<std::unique_ptr<Encoder>> NewLlamaEncoder(const LlamaModel& model,
                                                  const EncoderOptions& options) {
   auto encoder = std::make_unique<LlamaEncoder>(model, options);
-  if (Status status = encoder->Reserve(kBatchTokens); !status.ok()) return status;
+  SVC_RETURN_IF_ERROR(encoder->Reserve(kBatchTokens));
   return std::unique_ptr<Encoder>(std::move(encoder));
 }
 

@@ -139,14 +139,13 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadMetadata(const LoadOptions& 
 
 Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& options,
                                                          bool no_alloc) {
-  if (Status status = CheckFile(options.path); !status.ok()) return status;
+  SVC_RETURN_IF_ERROR(CheckFile(options.path));
 
-  Result<Placement> placement = Placement::Of(options, Gpus());
-  if (!placement.ok()) return placement.status();
+  SVC_ASSIGN_OR_RETURN(Placement placement, Placement::Of(options, Gpus()));
 
   Progress progress{&options.on_progress};
   llama_model_params params = llama_model_default_params();
-  placement.value().ApplyTo(&params);
+  placement.ApplyTo(&params);
   params.no_alloc = no_alloc;
   if (no_alloc) params.load_mode = LLAMA_LOAD_MODE_NONE;  // there is nothing to map
   params.progress_callback_user_data = &progress;
@@ -169,7 +168,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::LoadFile(const LoadOptions& opti
     return log.Failure(log.OutOfMemory() ? "no memory to load " + options.path
                                          : options.path + " cannot be loaded");
   }
-  if (Status status = CheckKind(model.get(), options.path); !status.ok()) return status;
+  SVC_RETURN_IF_ERROR(CheckKind(model.get(), options.path));
   if (!no_alloc) ForgetMappedPages();
   std::string device = DeviceNames(model.get());
   return std::make_unique<LlamaModel>(std::move(model), std::move(device));
@@ -222,7 +221,7 @@ Status LlamaModel::CheckLength(std::size_t length, std::uint32_t context_length)
 Result<std::vector<Token>> LlamaModel::Tokenize(const std::string& text, bool add_special,
                                                 bool parse_special,
                                                 std::uint32_t context_length) const {
-  if (Status status = CheckLength(text.size(), context_length); !status.ok()) return status;
+  SVC_RETURN_IF_ERROR(CheckLength(text.size(), context_length));
   if (text.size() > kMaxTextBytes) {
     return Status(StatusCode::kInvalidRequest, "a text of " + std::to_string(text.size()) +
                                                    " bytes is too long to tokenize; at " + "most " +

@@ -193,9 +193,8 @@ Result<MemoryEstimates> Estimate(const LoadOptions& options,
   if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) == nullptr) {
     return Status(StatusCode::kEngineUnavailable, "no CPU module has been loaded");
   }
-  Result<std::unique_ptr<LlamaModel>> loaded = LlamaModel::LoadMetadata(options);
-  if (!loaded.ok()) return loaded.status();
-  const LlamaModel& model = *loaded.value();
+  SVC_ASSIGN_OR_RETURN(const std::unique_ptr<LlamaModel> loaded, LlamaModel::LoadMetadata(options));
+  const LlamaModel& model = *loaded;
   const std::unique_ptr<LlamaModel> draft = DraftFor(options, model);
 
   MemoryEstimates result;

@@ -136,11 +136,10 @@ Result<Placement> Placement::Of(const LoadOptions& options,
   if (gpus.empty()) return placement;
   placement.experts_ = ExpertsOf(options.cpu_experts);
   if (!options.main_gpu.empty()) {
-    const Result<ggml_backend_dev_t> gpu = MainGpu(options.main_gpu, gpus);
-    if (!gpu.ok()) return gpu.status();
-    placement.devices_ = {gpu.value(), nullptr};
+    SVC_ASSIGN_OR_RETURN(const ggml_backend_dev_t gpu, MainGpu(options.main_gpu, gpus));
+    placement.devices_ = {gpu, nullptr};
   } else if (!options.tensor_split.empty()) {
-    if (Status status = CheckShares(options.tensor_split, gpus); !status.ok()) return status;
+    SVC_RETURN_IF_ERROR(CheckShares(options.tensor_split, gpus));
     // A GPU without a share is not opened.
     for (std::size_t i = 0; i < gpus.size(); ++i) {
       if (options.tensor_split[i] == 0) continue;

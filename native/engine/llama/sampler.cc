@@ -438,7 +438,7 @@ GrammarConstraint::Tokenizer TokenizerWithin(const LlamaModel& model, bool parse
 Result<std::unique_ptr<Sampler>> NewSampler(const llama_vocab* vocab, SamplerOptions options) {
   const SamplingParams& params = options.params;
   const std::int32_t vocabulary = llama_vocab_n_tokens(vocab);
-  if (Status status = Check(params, vocabulary); !status.ok()) return status;
+  SVC_RETURN_IF_ERROR(Check(params, vocabulary));
 
   const int penalties = (HasPenalties(params) ? 1 : 0) + (HasDry(params) ? 1 : 0);
   const auto make = [&](llama_sampler_ptr chain, std::size_t top_k) {

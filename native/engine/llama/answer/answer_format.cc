@@ -117,9 +117,8 @@ Result<std::shared_ptr<const AnswerFormat>> MakeAnswerFormat(const common_chat_p
   if (may_call && !found.grammar.empty()) {
     if (found.grammar_lazy) format->trigger = WordsOf(found.grammar_triggers);
     if (BeginsCall(found, options)) format->trigger.reset();
-    Result<std::string> grammar = CallGrammar(found, options, /*is_whole=*/!format->trigger);
-    if (!grammar.ok()) return grammar.status();
-    format->grammar = std::move(grammar.value());
+    SVC_ASSIGN_OR_RETURN(format->grammar,
+                         CallGrammar(found, options, /*is_whole=*/!format->trigger));
   }
   return std::shared_ptr<const AnswerFormat>(std::move(format));
 }
@@ -135,18 +134,16 @@ Result<std::shared_ptr<const AnswerFormat>> MakeFormatWithCalls(const common_cha
   }
   ChatOptions as_text = options;
   as_text.tool_choice = ToolChoice::kNone;
-  Result<std::shared_ptr<const AnswerFormat>> text = MakeAnswerFormat(found, as_text);
-  if (!text.ok()) return text.status();
-  auto format = std::make_shared<AnswerFormat>(*text.value());
+  SVC_ASSIGN_OR_RETURN(std::shared_ptr<const AnswerFormat> text, MakeAnswerFormat(found, as_text));
+  auto format = std::make_shared<AnswerFormat>(*text);
   AddEndsOfReasoning(/*may_call=*/true, format.get());
   GrammarTrigger::Words calls = WordsOf(found.grammar_triggers);
   format->marks.words.insert(format->marks.words.end(), calls.words.begin(), calls.words.end());
   format->marks.patterns = std::move(calls.patterns);
   ChatOptions as_calls = options;
   as_calls.tool_choice = ToolChoice::kRequired;
-  Result<std::string> grammar = CallGrammar(called, as_calls, /*is_whole=*/false);
-  if (!grammar.ok()) return grammar.status();
-  format->calls_beside_format = std::move(grammar.value());
+  SVC_ASSIGN_OR_RETURN(format->calls_beside_format,
+                       CallGrammar(called, as_calls, /*is_whole=*/false));
   return std::shared_ptr<const AnswerFormat>(std::move(format));
 }
 

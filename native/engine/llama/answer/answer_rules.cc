@@ -33,16 +33,13 @@ Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> f
   AnswerConstraintParts parts;
   if (!answer.grammar.empty()) {
     // An answer that must be a call has no content that could follow the output format.
-    Result<std::unique_ptr<GrammarConstraint>> made = Constrain(answer.grammar, rules.spelled);
-    if (!made.ok()) return made.status();
-    parts.grammar = std::move(made.value());
+    SVC_ASSIGN_OR_RETURN(parts.grammar, Constrain(answer.grammar, rules.spelled));
     if (answer.trigger) parts.trigger.emplace(*answer.trigger);
     if (!answer.trigger) parts.grammar_prefix = answer.generation_prompt;
   } else if (!grammar.empty()) {
-    const Status status = answer.calls_beside_format.empty()
-                              ? AddFormat(answer, grammar, rules.spelled, &parts)
-                              : AddFormatOrCalls(answer, grammar, rules.spelled, &parts);
-    if (!status.ok()) return status;
+    SVC_RETURN_IF_ERROR(answer.calls_beside_format.empty()
+                            ? AddFormat(answer, grammar, rules.spelled, &parts)
+                            : AddFormatOrCalls(answer, grammar, rules.spelled, &parts));
     parts.marks.emplace(answer.marks);
     parts.continued = answer.continued;
   }
@@ -60,20 +57,17 @@ Result<AnswerRules> AnswerRulesMaker::Make(std::shared_ptr<const AnswerFormat> f
 Status AnswerRulesMaker::AddFormat(const AnswerFormat& format, const std::string& grammar,
                                    const std::map<Token, std::string>& spelled,
                                    AnswerConstraintParts* parts) {
-  Result<std::unique_ptr<GrammarConstraint>> content = Constrain(grammar, {});
-  if (!content.ok()) return content.status();
-  parts->grammar = std::move(content.value());
+  SVC_ASSIGN_OR_RETURN(parts->grammar, Constrain(grammar, {}));
   const bool is_open = OpensThinking(format);
   const ContentOpening texts = OpeningOf(format);
   const std::string& first = is_open ? texts.after_reasoning : texts.at_once;
   if (first.empty()) return Status::Ok();
-  Result<std::unique_ptr<GrammarConstraint>> opening = Constrain(GrammarOf(first), spelled);
-  if (!opening.ok()) return opening.status();
-  parts->then = std::exchange(parts->grammar, std::move(opening.value()));
+  SVC_ASSIGN_OR_RETURN(std::unique_ptr<GrammarConstraint> opening,
+                       Constrain(GrammarOf(first), spelled));
+  parts->then = std::exchange(parts->grammar, std::move(opening));
   if (is_open || texts.after_reasoning.empty()) return Status::Ok();
-  opening = Constrain(GrammarOf(texts.after_reasoning), spelled);
-  if (!opening.ok()) return opening.status();
-  parts->after_reasoning = std::move(opening.value());
+  SVC_ASSIGN_OR_RETURN(parts->after_reasoning,
+                       Constrain(GrammarOf(texts.after_reasoning), spelled));
   return Status::Ok();
 }
 
@@ -91,13 +85,9 @@ Status AnswerRulesMaker::AddFormatOrCalls(const AnswerFormat& format, const std:
       ContentOrCalls(message, texts.after_reasoning.substr(message.size()), grammar, calls);
   const std::string at_once =
       OpensThinking(format) ? behind : ContentOrCalls("", texts.at_once, grammar, calls);
-  Result<std::unique_ptr<GrammarConstraint>> first = Constrain(at_once, spelled);
-  if (!first.ok()) return first.status();
-  parts->grammar = std::move(first.value());
+  SVC_ASSIGN_OR_RETURN(parts->grammar, Constrain(at_once, spelled));
   if (format.thinking_ends.empty() || behind == at_once) return Status::Ok();
-  Result<std::unique_ptr<GrammarConstraint>> later = Constrain(behind, spelled);
-  if (!later.ok()) return later.status();
-  parts->after_reasoning = std::move(later.value());
+  SVC_ASSIGN_OR_RETURN(parts->after_reasoning, Constrain(behind, spelled));
   return Status::Ok();
 }
 
@@ -147,10 +137,9 @@ std::unique_ptr<Thinking> AnswerRulesMaker::Follow(const AnswerFormat& format,
 
 Result<std::unique_ptr<GrammarConstraint>> AnswerRulesMaker::Constrain(
     const std::string& grammar, const std::map<Token, std::string>& spelled) {
-  Result<std::shared_ptr<CompiledGrammar>> compiled = grammars_.Get(grammar);
-  if (!compiled.ok()) return compiled.status();
+  SVC_ASSIGN_OR_RETURN(std::shared_ptr<CompiledGrammar> compiled, grammars_.Get(grammar));
   return std::make_unique<GrammarConstraint>(
-      std::move(compiled.value()), Vocabulary(spelled),
+      std::move(compiled), Vocabulary(spelled),
       TokenizerWithin(model_, /*parse_special=*/!spelled.empty()));
 }
 

@@ -135,9 +135,8 @@ ChatRenderer::~ChatRenderer() = default;
 Result<std::unique_ptr<ChatRenderer>> ChatRenderer::New(const LlamaModel& model,
                                                         const std::string& chat_template) {
   std::unique_ptr<ChatRenderer> renderer(new ChatRenderer(model));
-  Result<Templates> found = InitTemplates(model.get(), chat_template);
-  if (!found.ok()) return found.status();
-  const Templates& templates = renderer->templates_ = std::move(found.value());
+  SVC_ASSIGN_OR_RETURN(renderer->templates_, InitTemplates(model.get(), chat_template));
+  const Templates& templates = renderer->templates_;
   renderer->special_text_.emplace(model,
                                   SourceOf(templates.of_prompts.get()) + ToolsAsText::Tags());
   TemplateTraits& traits = renderer->traits_ = LearnTraits(templates);
@@ -250,7 +249,7 @@ std::optional<Result<ChatRenderer::Rendered>> ChatRenderer::ApplyIn(Form form, c
 }
 
 Result<ChatRenderer::Rendered> ChatRenderer::Apply(const Chat& chat, const Chat& shown) const {
-  if (Status status = Check(chat.messages, chat.options); !status.ok()) return status;
+  SVC_RETURN_IF_ERROR(Check(chat.messages, chat.options));
   if (!ListsToolsAsText(chat.options)) return ApplyForms(chat, shown);
   const auto listed = ToolsAsText::WithList(chat.messages, chat.options.tools);
   const auto shown_listed = ToolsAsText::WithList(shown.messages, shown.options.tools);
@@ -268,9 +267,8 @@ Result<ChatRenderer::Rendered> ChatRenderer::ApplyForms(const Chat& chat, const 
       return Rendered{std::move(prompt.prompt),
                       Thinks(chat.options) ? traits_.thinking : traits_.answering};
     }
-    auto format = FormatOf(chat, prompt.generation_prompt);
-    if (!format.ok()) return format.status();
-    return Rendered{std::move(prompt.prompt), std::move(format.value())};
+    SVC_ASSIGN_OR_RETURN(auto format, FormatOf(chat, prompt.generation_prompt));
+    return Rendered{std::move(prompt.prompt), std::move(format)};
   } catch (const std::exception& error) {
     if (WorkLimit::IsOutOfMemory()) {
       return Refuse(
@@ -301,9 +299,8 @@ Result<ChatRenderer::Rendered> ChatRenderer::ApplyForms(const Chat& chat, const 
 Result<std::string> ChatRenderer::Render(const std::vector<ChatMessage>& messages,
                                          const ChatOptions& options) const {
   const Chat chat = {messages, options};
-  Result<Rendered> rendered = Apply(chat, chat);
-  if (!rendered.ok()) return rendered.status();
-  return std::move(rendered.value().prompt);
+  SVC_ASSIGN_OR_RETURN(Rendered rendered, Apply(chat, chat));
+  return std::move(rendered.prompt);
 }
 
 Result<std::string> ChatRenderer::GuardFor(const std::vector<ChatMessage>& messages,
@@ -327,21 +324,16 @@ Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& me
                                               const ChatOptions& options,
                                               std::uint32_t context_length) const {
   // Rendering megabytes takes seconds.
-  if (Status status = model_.CheckLength(LengthKept(messages), context_length); !status.ok()) {
-    return status;
-  }
-  const Result<std::string> found = GuardFor(messages, options);
-  if (!found.ok()) return found.status();
-  const std::string& guard = found.value();
+  SVC_RETURN_IF_ERROR(model_.CheckLength(LengthKept(messages), context_length));
+  SVC_ASSIGN_OR_RETURN(const std::string guard, GuardFor(messages, options));
   const MediaMarks marks(messages);
   const Chat chat = {messages, options};
   if (guard.empty() && marks.empty()) {
-    Result<Rendered> plain = Apply(chat, chat);
-    if (!plain.ok()) return plain.status();
-    Result<std::vector<Token>> tokens = model_.Tokenize(plain.value().prompt, /*add_special=*/true,
-                                                        /*parse_special=*/true, context_length);
-    if (!tokens.ok()) return tokens.status();
-    return ChatPrompt{std::move(tokens.value()), std::move(plain.value().format)};
+    SVC_ASSIGN_OR_RETURN(Rendered plain, Apply(chat, chat));
+    SVC_ASSIGN_OR_RETURN(std::vector<Token> tokens,
+                         model_.Tokenize(plain.prompt, /*add_special=*/true, /*parse_special=*/true,
+                                         context_length));
+    return ChatPrompt{std::move(tokens), std::move(plain.format)};
   }
 
   std::vector<ChatMessage> guarded = messages;
@@ -355,13 +347,12 @@ Result<ChatPrompt> ChatRenderer::RenderTokens(const std::vector<ChatMessage>& me
     guarded[i].content = marks.Content(
         i, [&](const std::string& text) { return change(text, KindOf(messages[i])); });
   }
-  Result<Rendered> rendered = Apply(chat, {guarded, guarded_options});
-  if (!rendered.ok()) return rendered.status();
-  Result<std::vector<Token>> tokens =
-      marks.empty() ? special_text_->Tokenize(rendered.value().prompt, guard, context_length)
-                    : TokenizeParts(rendered.value().prompt, guard, marks, context_length);
-  if (!tokens.ok()) return tokens.status();
-  return ChatPrompt{std::move(tokens.value()), std::move(rendered.value().format)};
+  SVC_ASSIGN_OR_RETURN(Rendered rendered, Apply(chat, {guarded, guarded_options}));
+  SVC_ASSIGN_OR_RETURN(std::vector<Token> tokens,
+                       marks.empty()
+                           ? special_text_->Tokenize(rendered.prompt, guard, context_length)
+                           : TokenizeParts(rendered.prompt, guard, marks, context_length));
+  return ChatPrompt{std::move(tokens), std::move(rendered.format)};
 }
 
 // Tokens of a prompt with pictures and sounds. As libmtmd, tokenizes the texts between them apart.
@@ -369,22 +360,21 @@ Result<std::vector<Token>> ChatRenderer::TokenizeParts(std::string_view prompt,
                                                        const std::string& guard,
                                                        const MediaMarks& marks,
                                                        std::uint32_t context_length) const {
-  const Result<std::vector<MediaMarks::Part>> parts = marks.Split(prompt);
-  if (!parts.ok()) return parts.status();
+  SVC_ASSIGN_OR_RETURN(const std::vector<MediaMarks::Part> parts, marks.Split(prompt));
   const llama_vocab* vocab = model_.vocab();
   std::vector<Token> tokens;
   if (llama_vocab_get_add_bos(vocab)) tokens.push_back(llama_vocab_bos(vocab));
-  for (const MediaMarks::Part& part : parts.value()) {
+  for (const MediaMarks::Part& part : parts) {
     if (part.media != nullptr) {
       tokens.insert(tokens.end(), part.media->tokens.begin(), part.media->tokens.end());
     } else {
-      const Result<std::vector<Token>> text =
-          guard.empty() ? model_.Tokenize(std::string(part.text), /*add_special=*/false,
-                                          /*parse_special=*/true, context_length)
-                        : special_text_->Tokenize(part.text, guard, context_length,
-                                                  /*add_special=*/false);
-      if (!text.ok()) return text.status();
-      tokens.insert(tokens.end(), text.value().begin(), text.value().end());
+      SVC_ASSIGN_OR_RETURN(
+          const std::vector<Token> text,
+          guard.empty()
+              ? model_.Tokenize(std::string(part.text), /*add_special=*/false,
+                                /*parse_special=*/true, context_length)
+              : special_text_->Tokenize(part.text, guard, context_length, /*add_special=*/false));
+      tokens.insert(tokens.end(), text.begin(), text.end());
     }
     if (context_length > 0 && tokens.size() + 1 > context_length) {
       return LlamaModel::TooLong(

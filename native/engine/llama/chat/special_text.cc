@@ -214,10 +214,10 @@ Result<std::vector<Token>> SpecialText::Tokenize(std::string_view prompt, std::s
       return Status(StatusCode::kInvalidRequest, "tokenizing the chat takes too long");
     }
     for (const std::string& text : PlainTexts(fragment.text, guard)) {
-      const Result<std::vector<Token>> part =
-          model_.Tokenize(text, /*add_special=*/false, /*parse_special=*/false, context_length);
-      if (!part.ok()) return part.status();
-      tokens.insert(tokens.end(), part.value().begin(), part.value().end());
+      SVC_ASSIGN_OR_RETURN(
+          const std::vector<Token> part,
+          model_.Tokenize(text, /*add_special=*/false, /*parse_special=*/false, context_length));
+      tokens.insert(tokens.end(), part.begin(), part.end());
     }
   }
   if (add_special && llama_vocab_get_add_eos(vocab)) tokens.push_back(llama_vocab_eos(vocab));

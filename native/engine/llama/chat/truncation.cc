@@ -55,9 +55,8 @@ Result<bool> Shorten(const ChatRenderer& chat, std::vector<ChatMessage> messages
   for (std::size_t longer = whole.size(); longer - fitting > kNearBytes;) {
     const std::size_t middle = fitting + (longer - fitting) / 2;
     last->content = Beginning(whole, middle);
-    const Result<bool> fits = Fits(chat, messages, options, most, prompt);
-    if (!fits.ok()) return fits.status();
-    (fits.value() ? fitting : longer) = middle;
+    SVC_ASSIGN_OR_RETURN(const bool fits, Fits(chat, messages, options, most, prompt));
+    (fits ? fitting : longer) = middle;
   }
   return fitting > 0;
 }
@@ -76,10 +75,9 @@ PromptBudget BudgetOf(std::uint32_t context_length, std::optional<std::uint32_t>
 
 Result<CutPrompt> CutChat(const ChatRenderer& chat, const std::vector<ChatMessage>& messages,
                           const ChatOptions& options, PromptBudget budget) {
-  Result<ChatPrompt> whole = chat.RenderTokens(messages, options);
-  if (!whole.ok()) return whole.status();
-  const std::size_t size = whole.value().tokens.size();
-  if (size <= budget.whole) return CutPrompt{.prompt = std::move(whole.value())};
+  SVC_ASSIGN_OR_RETURN(ChatPrompt whole, chat.RenderTokens(messages, options));
+  const std::size_t size = whole.tokens.size();
+  if (size <= budget.whole) return CutPrompt{.prompt = std::move(whole)};
 
   std::vector<std::size_t> turns;
   for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -90,21 +88,18 @@ Result<CutPrompt> CutChat(const ChatRenderer& chat, const std::vector<ChatMessag
   // Binary search for the earliest turn that fits: fewer turns never take more tokens.
   for (std::size_t low = 0, high = turns.size(); low < high;) {
     const std::size_t middle = low + (high - low) / 2;
-    const Result<bool> fits =
-        Fits(chat, From(messages, turns[middle]), options, budget.cut, &cut.prompt);
-    if (!fits.ok()) return fits.status();
-    found = found || fits.value();
-    if (fits.value()) {
+    SVC_ASSIGN_OR_RETURN(const bool fits, Fits(chat, From(messages, turns[middle]), options,
+                                               budget.cut, &cut.prompt));
+    found = found || fits;
+    if (fits) {
       high = middle;
     } else {
       low = middle + 1;
     }
   }
   if (!found && !turns.empty()) {
-    const Result<bool> shortened =
-        Shorten(chat, From(messages, turns.back()), options, budget.cut, &cut.prompt);
-    if (!shortened.ok()) return shortened.status();
-    found = shortened.value();
+    SVC_ASSIGN_OR_RETURN(
+        found, Shorten(chat, From(messages, turns.back()), options, budget.cut, &cut.prompt));
   }
   if (!found) {
     return Status(StatusCode::kContextOverflow,

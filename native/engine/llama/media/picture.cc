@@ -112,17 +112,17 @@ Status CheckPngHeader(std::span<const std::uint8_t> bytes) {
 }  // namespace
 
 Result<Picture> DecodePicture(std::span<const std::uint8_t> bytes) {
-  if (Status status = CheckFormat(bytes); !status.ok()) return status;
+  SVC_RETURN_IF_ERROR(CheckFormat(bytes));
   const auto size = static_cast<int>(bytes.size());
   int width = 0;
   int height = 0;
   int channels = 0;
-  if (Status status = CheckPngHeader(bytes); !status.ok()) return status;
+  SVC_RETURN_IF_ERROR(CheckPngHeader(bytes));
   budget = kFixedBytes;
   if (stbi_info_from_memory(bytes.data(), size, &width, &height, &channels) == 0) {
     return Refuse("is damaged or cut off");
   }
-  if (Status status = CheckShape(width, height); !status.ok()) return status;
+  SVC_RETURN_IF_ERROR(CheckShape(width, height));
   const std::size_t pixels = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
   budget = kFixedBytes + kBytesPerPixel * pixels;
   int found_width = 0;

@@ -109,15 +109,13 @@ Result<PreparedMedia> Projector::Prepare(const Media& media) const {
   if (!bytes || bytes->empty()) return Refuse("is not base64");
   mtmd::bitmap_ptr bitmap;
   if (media.type == MediaType::kImage) {
-    Result<Picture> picture = DecodePicture(*bytes);
-    if (!picture.ok()) return picture.status();
-    const Picture& found = picture.value();
-    bitmap.reset(mtmd_bitmap_init(found.width, found.height, found.pixels.data()));
+    SVC_ASSIGN_OR_RETURN(const Picture picture, DecodePicture(*bytes));
+    bitmap.reset(mtmd_bitmap_init(picture.width, picture.height, picture.pixels.data()));
   } else {
     const int rate = mtmd_get_audio_sample_rate(context_.get());
-    Result<std::vector<float>> sound = DecodeSound(*bytes, static_cast<std::uint32_t>(rate));
-    if (!sound.ok()) return sound.status();
-    bitmap.reset(mtmd_bitmap_init_from_audio(sound.value().size(), sound.value().data()));
+    SVC_ASSIGN_OR_RETURN(const std::vector<float> sound,
+                         DecodeSound(*bytes, static_cast<std::uint32_t>(rate)));
+    bitmap.reset(mtmd_bitmap_init_from_audio(sound.size(), sound.data()));
   }
   PreparedMedia prepared;
   prepared.chunks_.reset(mtmd_input_chunks_init());

@@ -39,7 +39,7 @@ Status PromptMedia::Prepare(std::vector<ChatMessage>* messages) {
     for (Media& media : (*messages)[i].media) {
       const std::string param =
           "messages[" + std::to_string(i) + "].content[" + std::to_string(media.part) + "]";
-      if (Status status = Prepare(&media, param); !status.ok()) return status;
+      SVC_RETURN_IF_ERROR(Prepare(&media, param));
     }
   }
   return Status::Ok();
@@ -76,15 +76,14 @@ Result<std::vector<MediaRows>> PromptMedia::Encode(const std::vector<Token>& pro
     const auto found = IsMediaToken(prompt[at]) ? pieces.find(prompt[at]) : pieces.end();
     if (found == pieces.end()) continue;
     const PreparedMedia::Piece& piece = *found->second;
-    auto embeddings = projector_->Encode(piece, request_->abort);
-    if (!embeddings.ok()) return embeddings.status();
+    SVC_ASSIGN_OR_RETURN(auto embeddings, projector_->Encode(piece, request_->abort));
     media.push_back({.begin = at,
                      .count = piece.rows,
                      .width = projector_->width(),
                      .is_whole = piece.is_whole,
                      .positions = piece.positions,
                      .places = piece.places,
-                     .embeddings = std::move(embeddings.value())});
+                     .embeddings = std::move(embeddings)});
     at += piece.rows - 1;
   }
   if (!media.empty() && media.back().end() >= prompt.size()) {

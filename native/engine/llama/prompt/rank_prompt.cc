@@ -48,21 +48,18 @@ std::string_view WholeCharacters(std::string_view text, std::size_t length) {
 // none. Errors: those of `tokenize`.
 template <typename F>
 Result<Beginning> LongestWithin(std::string_view text, std::uint32_t max_tokens, F tokenize) {
-  Result<std::vector<Token>> whole = tokenize(text);
-  if (!whole.ok()) return whole.status();
-  const std::size_t size = whole.value().size();
-  if (size <= max_tokens) return Beginning{.text = text, .tokens = std::move(whole.value())};
+  SVC_ASSIGN_OR_RETURN(std::vector<Token> whole, tokenize(text));
+  const std::size_t size = whole.size();
+  if (size <= max_tokens) return Beginning{.text = text, .tokens = std::move(whole)};
 
   std::string_view best = text.substr(0, 0);
-  Result<std::vector<Token>> tokens = tokenize(best);
-  if (!tokens.ok()) return tokens.status();
+  SVC_ASSIGN_OR_RETURN(std::vector<Token> tokens, tokenize(best));
   std::size_t fitting = 0;
   for (std::size_t longer = text.size(); longer - fitting > 1;) {
     const std::size_t middle = fitting + (longer - fitting) / 2;
     const std::string_view part = WholeCharacters(text, middle);
-    Result<std::vector<Token>> some = tokenize(part);
-    if (!some.ok()) return some.status();
-    if (some.value().size() <= max_tokens) {
+    SVC_ASSIGN_OR_RETURN(std::vector<Token> some, tokenize(part));
+    if (some.size() <= max_tokens) {
       best = part;
       tokens = std::move(some);
       fitting = middle;
@@ -70,9 +67,8 @@ Result<Beginning> LongestWithin(std::string_view text, std::uint32_t max_tokens,
       longer = middle;
     }
   }
-  const auto truncated = static_cast<std::uint32_t>(size - tokens.value().size());
-  return Beginning{
-      .text = best, .tokens = std::move(tokens.value()), .truncated_tokens = truncated};
+  const auto truncated = static_cast<std::uint32_t>(size - tokens.size());
+  return Beginning{.text = best, .tokens = std::move(tokens), .truncated_tokens = truncated};
 }
 
 }  // namespace
@@ -82,16 +78,14 @@ RankPrompt::RankPrompt(const LlamaModel& model)
 
 Result<RankQuery> RankPrompt::Read(std::string query) const {
   if (template_) return RankQuery{.text = std::move(query), .tokens = {}};
-  Result<std::vector<Token>> tokens = Plain(query);
-  if (!tokens.ok()) return tokens.status();
-  return RankQuery{.text = std::move(query), .tokens = std::move(tokens.value())};
+  SVC_ASSIGN_OR_RETURN(std::vector<Token> tokens, Plain(query));
+  return RankQuery{.text = std::move(query), .tokens = std::move(tokens)};
 }
 
 Result<std::vector<Token>> RankPrompt::Tokens(const RankQuery& query,
                                               std::string_view document) const {
   if (template_) return Fill(query.text, document);
-  const Result<std::vector<Token>> read = Plain(document);
-  if (!read.ok()) return read.status();
+  SVC_ASSIGN_OR_RETURN(const std::vector<Token> read, Plain(document));
   const llama_vocab* vocab = model_.vocab();
   Token end = llama_vocab_eos(vocab);
   if (end == LLAMA_TOKEN_NULL) end = llama_vocab_sep(vocab);
@@ -104,7 +98,7 @@ Result<std::vector<Token>> RankPrompt::Tokens(const RankQuery& query,
   tokens.insert(tokens.end(), query.tokens.begin(), query.tokens.end());
   add(llama_vocab_get_add_eos(vocab), end);
   add(llama_vocab_get_add_sep(vocab), llama_vocab_sep(vocab));
-  tokens.insert(tokens.end(), read.value().begin(), read.value().end());
+  tokens.insert(tokens.end(), read.begin(), read.end());
   add(llama_vocab_get_add_eos(vocab), end);
   return tokens;
 }
@@ -114,16 +108,15 @@ Result<RankInput> RankPrompt::Cut(const RankQuery& query, std::string_view docum
   std::uint32_t truncated = 0;
   if (limits.max_document_tokens) {
     const auto plain = [this](std::string_view text) { return Plain(text); };
-    const Result<Beginning> part = LongestWithin(document, *limits.max_document_tokens, plain);
-    if (!part.ok()) return part.status();
-    document = part.value().text;
-    truncated = part.value().truncated_tokens;
+    SVC_ASSIGN_OR_RETURN(const Beginning part,
+                         LongestWithin(document, *limits.max_document_tokens, plain));
+    document = part.text;
+    truncated = part.truncated_tokens;
   }
   const auto with_query = [&](std::string_view text) { return Tokens(query, text); };
-  Result<Beginning> part = LongestWithin(document, limits.max_tokens, with_query);
-  if (!part.ok()) return part.status();
-  return RankInput{.tokens = std::move(part.value().tokens),
-                   .truncated_tokens = truncated + part.value().truncated_tokens};
+  SVC_ASSIGN_OR_RETURN(Beginning part, LongestWithin(document, limits.max_tokens, with_query));
+  return RankInput{.tokens = std::move(part.tokens),
+                   .truncated_tokens = truncated + part.truncated_tokens};
 }
 
 Result<std::vector<Token>> RankPrompt::Fill(std::string_view query,
@@ -140,11 +133,10 @@ Result<std::vector<Token>> RankPrompt::Fill(std::string_view query,
   }
   const std::string filled =
       FillIn(*template_, special_text_.Guard(query, guard), special_text_.Guard(document, guard));
-  Result<std::vector<Token>> tokens = special_text_.Tokenize(filled, guard);
-  if (!tokens.ok()) return tokens.status();
+  SVC_ASSIGN_OR_RETURN(std::vector<Token> tokens, special_text_.Tokenize(filled, guard));
   // The template has all special tokens that it needs.
-  if (llama_vocab_get_add_bos(model_.vocab())) tokens.value().erase(tokens.value().begin());
-  if (llama_vocab_get_add_eos(model_.vocab())) tokens.value().pop_back();
+  if (llama_vocab_get_add_bos(model_.vocab())) tokens.erase(tokens.begin());
+  if (llama_vocab_get_add_eos(model_.vocab())) tokens.pop_back();
   return tokens;
 }
 
