@@ -14,7 +14,6 @@
 #include "engine/llama/llama_encoder.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <exception>
@@ -34,19 +33,13 @@ constexpr std::uint32_t kMaxInputs = 64;
 // Recurrent and hybrid models keep a state for each input.
 constexpr std::uint32_t kMaxRecurrentInputs = 16;
 
-std::string Metadata(const llama_model* model, const std::string& key) {
-  std::array<char, 128> text{};
-  const int length = llama_model_meta_val_str(model, key.c_str(), text.data(), text.size());
-  return length < 0 ? "" : text.data();
-}
-
 // A pass over all weights, which the second batch costs, in rows of a large batch (Q8_0, AVX-512:
 // bench/compare-embeddings.ts).
 constexpr double kRowsOfAPass = 10;
 
 enum llama_pooling_type PoolingType(const llama_model* model) {
-  const std::string architecture = Metadata(model, "general.architecture");
-  const std::string type = Metadata(model, architecture + ".pooling_type");
+  const std::string architecture = ReadMetadata(model, "general.architecture");
+  const std::string type = ReadMetadata(model, architecture + ".pooling_type");
   for (const auto pooling : {LLAMA_POOLING_TYPE_MEAN, LLAMA_POOLING_TYPE_CLS,
                              LLAMA_POOLING_TYPE_LAST, LLAMA_POOLING_TYPE_RANK}) {
     if (type == std::to_string(pooling)) return pooling;
@@ -57,8 +50,8 @@ enum llama_pooling_type PoolingType(const llama_model* model) {
 // True if the vector of an input is computed from its last token alone, and no token sees a later
 // one (libllama's llm_graph_input_cls).
 bool ReadsLast(const llama_model* model) {
-  const std::string architecture = Metadata(model, "general.architecture");
-  if (Metadata(model, architecture + ".attention.causal") == "false") return false;
+  const std::string architecture = ReadMetadata(model, "general.architecture");
+  if (ReadMetadata(model, architecture + ".attention.causal") == "false") return false;
   const enum llama_pooling_type type = PoolingType(model);
   return type == LLAMA_POOLING_TYPE_LAST ||
          (type == LLAMA_POOLING_TYPE_RANK &&

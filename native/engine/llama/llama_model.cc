@@ -43,13 +43,6 @@ Status CheckFile(const std::string& path) {
   return Status::Ok();
 }
 
-// A value of the file's metadata, its first 255 bytes. Empty: there is none.
-std::string ReadMetadata(const llama_model* model, const std::string& key) {
-  std::array<char, 256> text{};
-  llama_model_meta_val_str(model, key.c_str(), text.data(), text.size());
-  return text.data();
-}
-
 // Refuses models that are not decoder-only, or do not generate one token after the other.
 Status CheckKind(const llama_model* model, const std::string& path) {
   if (!llama_model_has_decoder(model) || llama_model_has_encoder(model) ||
@@ -108,6 +101,12 @@ struct Progress {
 };
 
 }  // namespace
+
+std::string ReadMetadata(const llama_model* model, const std::string& key) {
+  std::array<char, 256> text{};
+  llama_model_meta_val_str(model, key.c_str(), text.data(), text.size());
+  return text.data();
+}
 
 LlamaModel::LlamaModel(llama_model_ptr model, std::string device)
     : model_(std::move(model)), device_(std::move(device)), longest_piece_(0) {

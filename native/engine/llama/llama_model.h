@@ -17,6 +17,9 @@
 
 namespace svc {
 
+// Returns a value of the file's metadata as text, its first 255 bytes. Empty: there is none.
+std::string ReadMetadata(const llama_model* model, const std::string& key);
+
 // Owner: the engine. Contexts made from it must be freed first. Any thread may call any method at
 // any time.
 class LlamaModel {
