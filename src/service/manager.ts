@@ -30,8 +30,10 @@ export interface Manager {
   disable(): Promise<void>;
   /** Keeps the manager from starting again, after a crash, a service that was killed; it starts at the next login. */
   stop(): Promise<void>;
-  /** Makes the manager forget the service, after its files were deleted. */
-  forget(): Promise<void>;
+  /** Makes the manager read the files again, after they were changed or deleted. */
+  reload(): Promise<void>;
+  /** Gives up the HTTP address, so that the next start binds the one of the files. REQUIRES: the service is stopped. */
+  releaseAddress(): Promise<void>;
   /** null: the manager does not respond. */
   state(): Promise<{ readonly enabled: boolean; readonly active: boolean } | null>;
 }
@@ -64,12 +66,10 @@ const systemd: Manager = {
     ];
   },
   async enable() {
-    await systemctl('daemon-reload');
-    // There is no socket unit if systemd cannot bind the address.
-    await systemctl('enable', SOCKET_UNIT).catch(() => undefined);
+    await this.reload();
     await systemctl('enable', SERVICE_UNIT);
     // The address may have changed. Stopping the socket stops the service; the restart starts both.
-    await systemctl('stop', SOCKET_UNIT).catch(() => undefined);
+    await this.releaseAddress();
     await systemctl('restart', SERVICE_UNIT);
   },
   async disable() {
@@ -79,8 +79,13 @@ const systemd: Manager = {
   async stop() {
     await systemctl('stop', SERVICE_UNIT);
   },
-  async forget() {
+  async reload() {
     await systemctl('daemon-reload');
+  },
+  async releaseAddress() {
+    // There is no socket unit if systemd cannot bind the address.
+    await systemctl('enable', SOCKET_UNIT).catch(() => undefined);
+    await systemctl('stop', SOCKET_UNIT).catch(() => undefined);
   },
   async state() {
     try {
@@ -120,7 +125,8 @@ const launchd: Manager = {
   async stop() {
     await this.disable();
   },
-  forget: () => Promise.resolve(),
+  reload: () => Promise.resolve(),
+  releaseAddress: () => Promise.resolve(),
   async state() {
     const shown = await launchctl('print', agentTarget()).catch(() => null);
     // The domain exists while the user is logged in at the screen, not with SSH alone.
@@ -160,7 +166,8 @@ const taskScheduler: Manager = {
   },
   // A task is not started again after a crash.
   stop: () => Promise.resolve(),
-  forget: () => Promise.resolve(),
+  reload: () => Promise.resolve(),
+  releaseAddress: () => Promise.resolve(),
   async state() {
     // A number: the words of schtasks are in the system's language. Missing task: an empty line.
     const query = `[int](Get-ScheduledTask -TaskName ${TASK_NAME} -ErrorAction SilentlyContinue).State`;

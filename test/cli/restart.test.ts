@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { VERSION } from '../../src/config/version.ts';
 import { ControlClient } from '../../src/client/control-client.ts';
-import { childEnvironment } from '../../src/process/environment.ts';
 import type { Message } from '../../src/protocol/generate.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
 import { SvcError } from '../../src/protocol/errors.ts';
@@ -14,7 +13,7 @@ import { configure } from '../support/home.ts';
 import type { Home } from '../support/home.ts';
 import { modelPath } from '../support/native-engine.ts';
 import { openAiAt } from '../support/openai.ts';
-import { SVC_COMMAND, svc } from '../support/svc.ts';
+import { svc } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -181,47 +180,6 @@ test('a key that only the old daemon had is named', async ({ home, run }) => {
   assertExit(restarted, 0);
   assert.match(restarted.stderr, 'the key of mine was in MINE_KEY and is missing now: set the variable and restart');
   assert.not.match(readFileSync(join(home.dir, 'state', 'daemon.json'), 'utf8'), 'sk-mine');
-});
-
-test('a systemd service is started by systemd, and its unit is renewed if it started another one', async ({ home }) => {
-  if (process.platform !== 'linux') return;
-  // Instead of systemctl: records what it is asked, and starts the service as its unit says.
-  const bin = join(home.dir, 'bin');
-  const asked = join(home.dir, 'asked');
-  const unit = join(home.dir, 'xdg', 'systemd', 'user', 'svc.service');
-  mkdirSync(bin);
-  const serve = [...SVC_COMMAND, 'serve', '--mode', 'service'].map((word) => `'${word}'`).join(' ');
-  const script = `#!/bin/sh
-echo "$*" >>'${asked}'
-case "$*" in
-  *'show'*) echo ActiveState=active; echo UnitFileState=enabled;;
-  *'start svc.service') setsid ${serve} >/dev/null 2>&1 & ;;
-esac
-`;
-  writeFileSync(join(bin, 'systemctl'), script, { mode: 0o755 });
-  const { PATH = '' } = childEnvironment();
-  const env = { XDG_CONFIG_HOME: join(home.dir, 'xdg'), PATH: `${bin}:${PATH}` };
-  assertExit(await svc(['service', 'install'], { home, env }), 0);
-  await waitFor('the service', async () => (await clientOf(home).ready()).status === 'ready');
-  const { pid, mode } = await clientOf(home).status();
-  assert.is(mode, 'service');
-  const written = readFileSync(unit, 'utf8');
-  const restart = async () => {
-    writeFileSync(asked, '');
-    const result = await svc(['restart', '--json'], { home, env });
-    assertExit(result, 0);
-    const verbs = readFileSync(asked, 'utf8').replaceAll('--user --no-ask-password ', '').replaceAll('--user ', '');
-    return { status: JSON.parse(result.stdout) as Restarted, verbs: verbs.trim().split('\n') };
-  };
-
-  const same = await restart();
-  assert.is(same.status.mode, 'service');
-  assert.is(same.status.previous?.pid, pid);
-  assert.equal(same.verbs, ['start svc.service']);
-  writeFileSync(unit, written.replace(/^ExecStart=\S+/m, 'ExecStart=/old/node'));
-  const renewed = await restart();
-  assert.equal(renewed.verbs, ['daemon-reload', 'start svc.service']);
-  assert.is(readFileSync(unit, 'utf8'), written);
 });
 
 test('a daemon that does not answer is not restarted', async ({ home, run }) => {

@@ -391,8 +391,8 @@ exit 0
   assert.equal([install.code, install.stdout], [0, 'svc runs as a service of systemd\n'], install.stderr);
   assert.equal(verbs(), [
     'daemon-reload',
-    'enable svc.socket',
     'enable svc.service',
+    'enable svc.socket',
     'stop svc.socket',
     'restart svc.service',
   ]);

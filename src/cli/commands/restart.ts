@@ -46,9 +46,10 @@ export const spec = {
 
 export const run: Run<typeof spec> = async ({ 'drain-timeout': drainMs, json }) => {
   const before = await look(resolvePaths());
-  if (before !== null) await prepare(before);
+  const onceEnded = before === null ? undefined : await prepare(before);
   const paths = resolvePaths();
   const killed = before !== null && (await stopDaemon(paths, { drainMs })).killed;
+  await onceEnded?.();
   await start(paths, json, before);
 
   const client = new ControlClient(paths.socketPath);
@@ -80,8 +81,11 @@ async function look(paths: Paths): Promise<Before | null> {
   }
 }
 
-/** Takes over the settings of the old daemon, and checks that a new one could start with them. */
-async function prepare({ status, ready }: Before): Promise<void> {
+/**
+ * Takes over the settings of the old daemon, and checks that a new one could start with them. Resolves with what is to be
+ * done once the old one has ended, as `renewService`; undefined: nothing.
+ */
+async function prepare({ status, ready }: Before): Promise<(() => Promise<void>) | undefined> {
   if (status.mode === 'foreground') {
     throw new SvcError('INVALID_REQUEST', `the daemon runs in the foreground (pid ${String(status.pid)})`, {
       hint: 'end it where it was started (Ctrl-C, or `svc stop`), and start it there again: svc serve',
@@ -94,7 +98,7 @@ async function prepare({ status, ready }: Before): Promise<void> {
   const hadEngine = ready.conditions.some(({ name, status: each }) => name === 'engine' && each !== 'fail');
   const missing = missingBuiltin();
   if (hadEngine && missing !== null) throw missing;
-  if (status.mode === 'service') await renewService(paths, config);
+  return status.mode === 'service' ? await renewService(paths, config, status.http) : undefined;
 }
 
 async function start(paths: Paths, json: boolean, before: Before | null): Promise<void> {

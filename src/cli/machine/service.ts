@@ -3,9 +3,10 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { loadConfig, type Config } from '../../config/config.ts';
 import { makeDirectorySync } from '../../files/make-directory.ts';
-import { crashFile, type Paths } from '../../home/paths.ts';
+import { crashFile, makePrivateDirectory, type Paths } from '../../home/paths.ts';
 import { SvcError } from '../../protocol/errors.ts';
-import { defineService } from '../../service/definition.ts';
+import { orElse } from '../../protocol/foreign-text.ts';
+import { defineService, type ServiceDefinition } from '../../service/definition.ts';
 import { startOfService } from '../../service/installed.ts';
 import { serviceManager, type Manager, type ServiceFile } from '../../service/manager.ts';
 
@@ -21,6 +22,13 @@ export function textOf(path: string): string | null {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
   }
+}
+
+/** Makes the directories of the service: systemd's sandbox allows only those that exist. Throws CANNOT_WRITE. */
+export function makeServiceDirectories({ writable, shared }: ServiceDefinition): void {
+  for (const directory of writable) makePrivateDirectory(directory);
+  // Errors are ignored: the daemon could not write in such a directory either.
+  for (const directory of shared) orElse(() => makeDirectorySync(directory), undefined);
 }
 
 /** Throws CANNOT_WRITE. */
@@ -52,7 +60,7 @@ export async function removeService(manager: Manager): Promise<readonly string[]
       throw new SvcError('CANNOT_WRITE', `cannot remove ${path}: ${(error as Error).message}`, { cause: error });
     }
   }
-  if (reachable) await manager.forget();
+  if (reachable) await manager.reload();
   return present;
 }
 
@@ -78,10 +86,12 @@ export async function stopServiceOf(paths: Paths): Promise<void> {
 }
 
 /**
- * Before a restart of the service: makes it start this installation, if it starts another one. Throws INVALID_REQUEST
- * for a service that svc did not install.
+ * Before a restart of the service: makes its files and directories those of this installation and of the config. The
+ * files have the program, the directories that the daemon may write in, and the HTTP address. `http`: address of the
+ * running daemon. Resolves with what has to be done between the end of the old daemon and the start of the new one.
+ * Throws INVALID_REQUEST for a service that svc did not install.
  */
-export async function renewService(paths: Paths, config: Config): Promise<void> {
+export async function renewService(paths: Paths, config: Config, http: string | null): Promise<() => Promise<void>> {
   if (startOfService(paths) === undefined) {
     const isOurs = serviceFilesOf(paths).length > 0;
     throw new SvcError('INVALID_REQUEST', 'the daemon is run by a service manager, which has to restart it', {
@@ -90,9 +100,14 @@ export async function renewService(paths: Paths, config: Config): Promise<void> 
   }
   const manager = serviceManager();
   const definition = defineService(paths, config);
-  const files = manager.files(definition);
-  const runs = (text: string | null): string => /^ExecStart=.*$/m.exec(text ?? '')?.[0] ?? '';
-  if (files.every(({ path, text }) => runs(textOf(path)) === runs(text))) return;
-  writeServiceFiles(files);
-  await manager.forget();
+  makeServiceDirectories(definition);
+  const changed = manager.files(definition).filter(({ path, text }) => textOf(path) !== text);
+  if (changed.length > 0) {
+    writeServiceFiles(changed);
+    await manager.reload();
+  }
+  // Compared with the daemon, not with the file: an interrupted restart may have written the file.
+  return async () => {
+    if (http !== definition.address) await manager.releaseAddress();
+  };
 }

@@ -1,15 +1,13 @@
 import { ControlClient } from '../../../client/control-client.ts';
 import { loadConfig } from '../../../config/config.ts';
-import { makeDirectorySync } from '../../../files/make-directory.ts';
-import { makePrivateDirectory, resolvePaths, type Paths } from '../../../home/paths.ts';
+import { resolvePaths, type Paths } from '../../../home/paths.ts';
 import { SvcError } from '../../../protocol/errors.ts';
-import { orElse } from '../../../protocol/foreign-text.ts';
 import { defineService } from '../../../service/definition.ts';
 import { serviceManager, type Manager, type ServiceFile } from '../../../service/manager.ts';
 import { jsonFlag, type Run, type Spec } from '../../spec.ts';
 import { say } from '../../terminal/output.ts';
 import { printResult } from '../../terminal/result.ts';
-import { serviceFiles, textOf, writeServiceFiles } from '../../machine/service.ts';
+import { makeServiceDirectories, serviceFiles, textOf, writeServiceFiles } from '../../machine/service.ts';
 
 export const spec = {
   summary: 'Run the daemon as a service of this user, now and at every login',
@@ -25,12 +23,7 @@ export const run: Run<typeof spec> = async ({ json }) => {
   const paths = resolvePaths();
   await refuseBesideAnother(paths);
   const files = serviceFiles(manager, paths);
-  // systemd's sandbox allows only directories that exist.
-  const { writable, shared } = defineService(paths, loadConfig(paths));
-  for (const directory of writable) makePrivateDirectory(directory);
-  // Errors are ignored: the daemon could not write in such a directory either.
-  for (const directory of shared) orElse(() => makeDirectorySync(directory), undefined);
-
+  makeServiceDirectories(defineService(paths, loadConfig(paths)));
   const before = files.map(({ path }) => ({ path, text: textOf(path) }));
   writeServiceFiles(files);
   const started = await enable(manager).catch(async (error: unknown) => {
@@ -62,7 +55,7 @@ async function restore(manager: Manager, before: readonly ServiceFile[]): Promis
   // The manager may have done a part, and may refuse to undo it.
   if (isNew) await manager.disable().catch(() => undefined);
   writeServiceFiles(before);
-  await manager.forget().catch(() => undefined);
+  await manager.reload().catch(() => undefined);
 }
 
 /** Returns false if the manager is not running now (a container, a login without one); it will find the files later. */
