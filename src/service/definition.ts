@@ -16,7 +16,10 @@ export interface ServiceDefinition {
   readonly environment: Readonly<Record<string, string>>;
   /** Directories of svc, in which the daemon writes. */
   readonly writable: readonly string[];
-  /** Directories of the config and of the control socket: the daemon writes there too, but others may own them. */
+  /**
+   * Directories of the config, of the control socket, and of the models if the config chooses it. The daemon writes there
+   * too, but others may own them or have access.
+   */
   readonly shared: readonly string[];
   /** The control socket of the daemon, which identifies the service's home. */
   readonly socket: string;
@@ -29,6 +32,7 @@ export interface ServiceDefinition {
 /** Returns the definition, with variables from the user's current environment: a manager does not have them. */
 export function defineService(paths: Paths, config: Config): ServiceDefinition {
   const { host, port } = config.http;
+  const { dir } = config.models;
   const set = SERVICE_VARIABLES.flatMap((name): [string, string][] => {
     const value = variable(name);
     return value === undefined ? [] : [[name, value]];
@@ -39,13 +43,13 @@ export function defineService(paths: Paths, config: Config): ServiceDefinition {
     writable: [
       ...new Set([
         paths.dataDir,
-        config.models.dir ?? paths.modelsDir,
+        ...(dir === undefined ? [paths.modelsDir] : []),
         paths.stateDir,
         paths.cacheDir,
         paths.runtimeDir,
       ]),
     ],
-    shared: sharedDirectories(paths),
+    shared: [...sharedDirectories(paths), ...(dir === undefined ? [] : [dir])],
     socket: paths.socketPath,
     address: bindable(host, port) ? `${host.includes(':') ? `[${host}]` : host}:${String(port)}` : null,
     errorLog: crashFile(paths),

@@ -1,5 +1,5 @@
 /** `svc restart` of the systemd service: its files are renewed, and the new daemon has the settings of the config. */
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { ControlClient } from '../../src/client/control-client.ts';
@@ -107,6 +107,17 @@ test('a restart that was interrupted after it had written the files is made up f
   const { status, verbs } = await restart();
   assert.is(status.http, `${OWN_ADDRESS}:7999`);
   assert.equal(verbs, ['enable svc.socket', 'stop svc.socket', 'start svc.service']);
+});
+
+test('a directory of models that others share stays accessible to them', async ({ home }) => {
+  if (process.platform !== 'linux') return;
+  const dir = join(home.dir, 'shared');
+  mkdirSync(dir);
+  chmodSync(dir, 0o755);
+  configure(home, { http: { host: OWN_ADDRESS, port: 7999 }, models: { dir } });
+  const { unit } = await install(home);
+  assert.is(statSync(dir).mode & 0o777, 0o755);
+  assert.match(unit('svc.service'), `\nReadWritePaths=-${dir}\n`);
 });
 
 test.run();
