@@ -4,6 +4,8 @@ import { openWriter } from '../../src/cli/asking/writer.ts';
 async function main(unfolded: boolean): Promise<void> {
   const writer = await openWriter(false, unfolded);
   writer.onReasoning('Is it seven ');
+  // The first line is drawn once this is loaded.
+  await import('../../src/cli/terminal/width.ts');
   writer.onReasoning('or eight?\n');
   writer.onText('It is **seven**');
   writer.onReasoning('Surely.');

@@ -52,8 +52,7 @@ export function writeDim(text: string): void {
 
 /** Shows dimmed text in place of the last that was shown, only on a terminal. An empty text clears it. */
 export function writeInPlace(text: string): void {
-  if (!out.isTerminal || variable('TERM') === 'dumb') return;
-  process.stdout.write(`\r\u001b[K${text === '' ? '' : out.dim(tame(text, out))}`);
+  inPlace.show(text === '' ? '' : out.dim(text));
 }
 
 export function printJson(value: unknown): void {
@@ -88,13 +87,9 @@ export function sayMore(text: string): void {
   process.stderr.write(`${err.isTerminal ? harmless(text) : text}\n`);
 }
 
-let progress = '';
-
 /** Shows progress in place, only on a terminal. An empty text clears it. */
 export function sayProgress(text: string): void {
-  if (!err.isTerminal || variable('TERM') === 'dumb' || text === progress) return;
-  progress = text;
-  process.stderr.write(`\r\u001b[K${text === '' ? '' : `svc: ${tame(text, err)}`}`);
+  progress.show(text === '' ? '' : `svc: ${text}`);
 }
 
 /** Asks a yes/no question; Ctrl-D is a no. Undefined without a terminal. Throws CANCELLED on Ctrl-C. */
@@ -202,6 +197,61 @@ export function exit(code: number): never {
 export function setExitCode(code: number): void {
   process.exitCode = code;
 }
+
+/**
+ * A line of a terminal that is drawn again and again in its place. It is cut to the width of the terminal: of text that
+ * has wrapped, only the last line could be erased.
+ */
+class DrawnLine {
+  readonly #stream: Stream;
+  readonly #terminal: Terminal;
+  #text = '';
+  readonly #onResize = (): void => {
+    this.#draw();
+  };
+
+  constructor(stream: Stream, terminal: Terminal) {
+    this.#stream = stream;
+    this.#terminal = terminal;
+  }
+
+  /** Does nothing without a terminal. An empty text erases the line. */
+  show(text: string): void {
+    if (!this.#terminal.isTerminal || variable('TERM') === 'dumb' || text === this.#text) return;
+    if (this.#text === '') this.#stream.on('resize', this.#onResize);
+    this.#text = text;
+    if (text !== '') {
+      this.#draw();
+      return;
+    }
+    this.#stream.off('resize', this.#onResize);
+    this.#stream.write(ERASE_LINE);
+  }
+
+  #draw(): void {
+    if (cut === undefined) {
+      import('./width.ts').then(
+        (width) => {
+          cut = width.cut;
+          this.#draw();
+        },
+        () => undefined,
+      );
+      return;
+    }
+    if (this.#text === '') return;
+    // COLUMNS may be more than the terminal has. Some terminals wrap as soon as the last column is written.
+    const columns = this.#stream.columns > 0 ? this.#stream.columns : this.#terminal.columns;
+    const text = tame(this.#text, this.#terminal).replace(/\s/g, ' ');
+    this.#stream.write(`${ERASE_LINE}${cut(text, columns - 1)}`);
+  }
+}
+
+/** Loaded with the first line that is drawn: most commands draw none. */
+let cut: ((text: string, cells: number) => string) | undefined;
+const ERASE_LINE = '\r\u001b[K';
+const inPlace = new DrawnLine(process.stdout, out);
+const progress = new DrawnLine(process.stderr, err);
 
 function terminal(stream: Stream): Terminal {
   // Missing at run time if the stream is not a terminal.
