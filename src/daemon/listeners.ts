@@ -2,36 +2,52 @@
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { BlockList, isIPv6, type AddressInfo, type ListenOptions, type Server } from 'node:net';
+import { variable, type Variable } from '../process/environment.ts';
 import { holderOfPort } from '../process/port-holder.ts';
 import { SvcError } from '../protocol/errors.ts';
 
 export type ListenerName = 'http' | 'grpc' | 'ollama';
 
 interface Words {
+  /** What the clients of the listener speak. */
+  readonly label: string;
   /** The setting with the host. */
   readonly setting: string;
   /** Command that makes svc listen on this machine only. */
   readonly local: string;
-  /** Where another port is chosen. */
-  readonly port: string;
+  /** How another port is chosen. `host`: as in an address. */
+  another(host: string, port: number): string;
 }
 
 const WORDS: Readonly<Record<ListenerName, Words>> = {
-  http: wordsOf('http', 'SVC_HTTP_ADDR', 7117),
-  grpc: wordsOf('grpc', 'SVC_GRPC_ADDR', 7118),
+  http: wordsOf('HTTP', 'http', 'SVC_HTTP_ADDR', 7117),
+  grpc: wordsOf('gRPC', 'grpc', 'SVC_GRPC_ADDR', 7118),
   ollama: {
+    label: "Ollama's clients",
     setting: 'ollama.listen',
     local: 'svc config set ollama.listen 127.0.0.1:11434',
-    port: 'svc config set ollama.listen 127.0.0.1:11435, or stop that program: 11434 is the port of Ollama itself',
+    another: (host, port) => {
+      const setting = `choose another port: svc config set ollama.listen ${host}:${String(besides(port))}`;
+      return port === 11_434 ? `${setting}, or stop that program: 11434 is the port of Ollama itself` : setting;
+    },
   },
 };
 
-function wordsOf(section: string, variable: string, port: number): Words {
+function wordsOf(label: string, section: string, name: Variable, port: number): Words {
   return {
+    label,
     setting: `${section}.host`,
-    local: `${variable}=127.0.0.1:${String(port)} svc start`,
-    port: `svc config set ${section}.port ${String(port + 10)}`,
+    local: `${name}=127.0.0.1:${String(port)} svc start`,
+    another: (host, taken) =>
+      variable(name) === undefined
+        ? `choose another port: svc config set ${section}.port ${String(besides(taken))}`
+        : `choose another port in ${name}: ${name}=${host}:${String(besides(taken))}`,
   };
+}
+
+/** A port to propose instead of one that is taken. */
+function besides(port: number): number {
+  return port + 10 > 65_535 ? port - 10 : port + 10;
 }
 
 const LOOPBACK = new BlockList();
@@ -110,15 +126,17 @@ async function resolve(name: ListenerName, host: string): Promise<{ address: str
 
 function cannotBind(error: unknown, name: ListenerName, address: string): SvcError {
   const { code, message } = error as NodeJS.ErrnoException;
-  const what =
+  const { label, another } = WORDS[name];
+  const why =
     code === 'EADDRINUSE'
-      ? `another program listens on ${address}`
+      ? `: another program listens on ${address}`
       : code === 'EACCES'
-        ? `no permission to listen on ${address}`
-        : `cannot listen on ${address}: ${message}`;
-  const holder = code === 'EADDRINUSE' ? holderOfPort(Number(address.slice(address.lastIndexOf(':') + 1))) : undefined;
-  return new SvcError('CONFIG_INVALID', what, {
-    hint: `${holder === undefined ? '' : `it is ${holder}; `}choose another port: ${WORDS[name].port}`,
+        ? `: no permission to listen on ${address}`
+        : ` on ${address}: ${message}`;
+  const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(address) ?? [];
+  const holder = holderOfPort(Number(port)) ?? 'perhaps the svc of another user';
+  return new SvcError('CONFIG_INVALID', `cannot listen for ${label}${why}`, {
+    hint: `${code === 'EADDRINUSE' ? `it is ${holder}; ` : ''}${another(host, Number(port))}`,
     cause: error,
   });
 }

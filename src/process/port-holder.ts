@@ -4,29 +4,47 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 /** State of a listening socket in /proc/net/tcp. */
 const LISTENING = '0A';
 
-/**
- * Returns for example `node (pid 123)`; undefined where it cannot be found: on systems other than Linux, and for
- * programs of other users.
- */
-export function holderOfPort(port: number): string | undefined {
-  const sockets = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listeningOn(port, file)));
-  if (sockets.size === 0) return undefined;
-  for (const pid of entriesOf('/proc').filter((name) => /^\d+$/.test(name))) {
-    const holds = entriesOf(`/proc/${pid}/fd`).some((fd) => sockets.has(linkOf(`/proc/${pid}/fd/${fd}`)));
-    if (holds) return `${readOr(`/proc/${pid}/comm`).trim()} (pid ${pid})`;
-  }
-  return undefined;
+interface Listener {
+  /** As links in /proc/PID/fd show it. */
+  readonly socket: string;
+  readonly uid: number;
 }
 
-/** Sockets that listen on `port`, as links in /proc/PID/fd show them. */
-function listeningOn(port: number, file: string): string[] {
+/**
+ * Returns for example `node (pid 123)`; the program of a daemon is `svc serve`. Only root can see which ports daemons and
+ * programs of other users hold, so the user may be all that is known of the holder. undefined: not even that, as on
+ * systems other than Linux.
+ */
+export function holderOfPort(port: number): string | undefined {
+  const listeners = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listenersOn(port, file));
+  const [first] = listeners;
+  if (first === undefined) return undefined;
+  const isOwn = first.uid === process.getuid?.();
+  const owner = isOwn ? '' : ` of the user ${nameOf(first.uid)}`;
+  const sockets = new Set(listeners.map(({ socket }) => socket));
+  for (const pid of entriesOf('/proc').filter((name) => /^\d+$/.test(name))) {
+    const holds = entriesOf(`/proc/${pid}/fd`).some((fd) => sockets.has(linkOf(`/proc/${pid}/fd/${fd}`)));
+    if (holds) return `${readOr(`/proc/${pid}/comm`).trim()} (pid ${pid})${owner}`;
+  }
+  return isOwn ? 'a program of yours, perhaps svc with another SVC_HOME' : `a program${owner}, perhaps svc`;
+}
+
+/** Name of a user of this machine, otherwise the number. */
+function nameOf(uid: number): string {
+  const entries = readOr('/etc/passwd')
+    .split('\n')
+    .map((line) => line.split(':'));
+  return entries.find((fields) => fields[2] === String(uid))?.[0] ?? String(uid);
+}
+
+function listenersOn(port: number, file: string): Listener[] {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   return readOr(file)
     .split('\n')
     .slice(1)
     .map((line) => line.trim().split(/\s+/))
     .filter(([, local = '', , state]) => local.endsWith(suffix) && state === LISTENING)
-    .map((fields) => `socket:[${fields[9] ?? ''}]`);
+    .map((fields) => ({ socket: `socket:[${fields[9] ?? ''}]`, uid: Number(fields[7]) }));
 }
 
 function entriesOf(directory: string): string[] {

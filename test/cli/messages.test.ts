@@ -1,45 +1,15 @@
 /** What svc says of a mistake: one message, and one thing to do. */
-import { createServer, type AddressInfo } from 'node:net';
-import { once } from 'node:events';
 import * as assert from 'uvu/assert';
 import { loadSpecs } from '../../src/cli/commands.ts';
 import { help } from '../../src/cli/help.ts';
 import type { Topic } from '../../src/cli/parse.ts';
 import { settingNames } from '../../src/config/settings.ts';
-import { holderOfPort } from '../../src/process/port-holder.ts';
 import { assertExit } from '../support/exit.ts';
 import { configure } from '../support/home.ts';
 import { svc } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 
 const test = svcSuite('messages');
-
-test('a port that is taken: one message, with the program that has it and a command', async ({ home }) => {
-  const other = createServer().listen(0, '127.0.0.1');
-  await once(other, 'listening');
-  const { port } = other.address() as AddressInfo;
-  try {
-    const result = await svc(['start', '--timeout', '150s'], {
-      home,
-      env: { SVC_HTTP_ADDR: `127.0.0.1:${String(port)}` },
-    });
-    assertExit(result, 1);
-    const [message = '', hint = '', ...more] = result.stderr.trim().split('\n');
-    assert.match(
-      message,
-      `svc: the daemon ended as it started (exit code 78): another program listens on 127.0.0.1:${String(port)}`,
-    );
-    assert.match(hint, /^hint: .*svc config set http\.port \d+/);
-    assert.equal(more, []);
-    if (process.platform === 'linux') {
-      assert.match(hint, `(pid ${String(process.pid)})`);
-      assert.match(holderOfPort(port) ?? '', new RegExp(`^\\S.* \\(pid ${String(process.pid)}\\)$`));
-    }
-  } finally {
-    other.close();
-  }
-  assert.is(holderOfPort(port), undefined);
-});
 
 test('config validate: one message for one mistake, with the key that was probably meant', async ({ home, run }) => {
   const file = configure(home, '{"http": {"port": 1},\n "log" {"level": "info"}, "grpc" {}');

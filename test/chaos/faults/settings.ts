@@ -20,7 +20,9 @@ function portTaken(what: 'HTTP' | 'gRPC'): Fault {
     mended: 'the other program ended, `svc start`',
     withinSeconds: 8,
     daemon: 'absent',
-    sees: /^exit 1: the daemon ended as it started \(exit code 78\): another program listens on 127\.0\.0\.1:PORT$/,
+    sees: new RegExp(
+      `^exit 1: the daemon ended as it started \\(exit code 78\\): cannot listen for ${what}: another program listens on 127\\.0\\.0\\.1:PORT$`,
+    ),
     async plant(scene) {
       const [host = '', port = ''] = scene.home.env[what === 'HTTP' ? 'SVC_HTTP_ADDR' : 'SVC_GRPC_ADDR'].split(':');
       const other = createServer().listen(Number(port), host);

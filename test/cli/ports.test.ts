@@ -1,0 +1,107 @@
+/** A port that is taken: which one, who holds it, and how to choose another one, in one message and one hint. */
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync } from 'node:fs';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { userInfo } from 'node:os';
+import * as assert from 'uvu/assert';
+import { childEnvironment } from '../../src/process/environment.ts';
+import { holderOfPort } from '../../src/process/port-holder.ts';
+import type { StatusRecord } from '../../src/protocol/records.ts';
+import { assertExit } from '../support/exit.ts';
+import { configure, makeHome } from '../support/home.ts';
+import { svc, SVC_COMMAND } from '../support/svc.ts';
+import { svcSuite } from '../support/svc-suite.ts';
+
+const test = svcSuite('ports');
+const LISTENERS = [
+  { section: 'http', label: 'HTTP', variable: 'SVC_HTTP_ADDR' },
+  { section: 'grpc', label: 'gRPC', variable: 'SVC_GRPC_ADDR' },
+] as const;
+/** A user without an entry in /etc/passwd. */
+const STRANGER = 54_321;
+
+async function take(): Promise<{ server: Server; port: number }> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { server, port: (server.address() as AddressInfo).port };
+}
+
+/** The only message and the only hint of a command. */
+function said(stderr: string): { message: string; hint: string } {
+  const [message = '', hint = '', ...more] = stderr.trim().split('\n');
+  assert.equal(more, []);
+  return { message, hint };
+}
+
+test('the message names the listener, the hint its holder and the setting or variable', async ({ home }) => {
+  const { server, port } = await take();
+  try {
+    for (const { section, label, variable } of LISTENERS) {
+      configure(home, { [section]: { port } });
+      for (const value of [undefined, `127.0.0.1:${String(port)}`]) {
+        const result = await svc(['start', '--timeout', '150s'], { home, env: { [variable]: value } });
+        assertExit(result, 1);
+        const { message, hint } = said(result.stderr);
+        const what = `cannot listen for ${label}: another program listens on 127.0.0.1:${String(port)}`;
+        assert.is(message, `svc: the daemon ended as it started (exit code 78): ${what}`);
+        const another = String(port + 10 > 65_535 ? port - 10 : port + 10);
+        const choice =
+          value === undefined
+            ? `choose another port: svc config set ${section}.port ${another}`
+            : `choose another port in ${variable}: ${variable}=127.0.0.1:${another}`;
+        assert.ok(hint.endsWith(`; ${choice}`), hint);
+        if (process.platform === 'linux') assert.match(hint, `(pid ${String(process.pid)}); `);
+      }
+    }
+    if (process.platform === 'linux')
+      assert.match(holderOfPort(port) ?? '', new RegExp(`^\\S.* \\(pid ${String(process.pid)}\\)$`));
+  } finally {
+    server.close();
+  }
+  assert.is(holderOfPort(port), undefined);
+});
+
+test('the holder is another daemon of svc', async ({ run }) => {
+  if (process.platform !== 'linux') return;
+  const first = await run('start', '--timeout', '150s', '--json');
+  assertExit(first, 0);
+  const { http, pid } = JSON.parse(first.stdout) as StatusRecord;
+  const second = await makeHome();
+  try {
+    const refused = await svc(['serve'], { home: second, env: { SVC_HTTP_ADDR: http ?? '' } });
+    assertExit(refused, 78);
+    // Only root can look into a daemon, which protects its memory.
+    const holder =
+      userInfo().uid === 0 ? `svc serve (pid ${String(pid)})` : 'a program of yours, perhaps svc with another SVC_HOME';
+    assert.match(refused.stderr, `hint: it is ${holder}; choose another port`);
+  } finally {
+    await second.remove();
+  }
+});
+
+test('the holder is a program of another user', async ({ home }) => {
+  const asStranger = ['--reuid', String(STRANGER), '--regid', String(STRANGER), '--clear-groups'];
+  const [program = '', ...args] = SVC_COMMAND;
+  const trial = spawnSync('setpriv', [...asStranger, program, ...args, 'version'], { stdio: 'ignore' });
+  if (process.platform !== 'linux' || trial.status !== 0) {
+    console.log('skipped: svc cannot be run here as another user');
+    return;
+  }
+  const { server, port } = await take();
+  try {
+    chownSync(home.dir, STRANGER, STRANGER);
+    const env = childEnvironment({ ...home.env, SVC_GRPC_ADDR: `127.0.0.1:${String(port)}` });
+    const words = [...asStranger, program, ...args, 'serve'];
+    const refused = spawnSync('setpriv', words, { env, encoding: 'utf8' });
+    assert.is(refused.status, 78, refused.stderr);
+    assert.match(
+      refused.stderr,
+      `hint: it is a program of the user ${userInfo().username}, perhaps svc; choose another`,
+    );
+  } finally {
+    server.close();
+  }
+});
+
+test.run();
