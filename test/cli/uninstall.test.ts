@@ -4,12 +4,14 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmdirSync,
   symlinkSync,
   writeFileSync,
   copyFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { readyStatus } from '../support/daemon.ts';
 import { assertExit } from '../support/exit.ts';
@@ -31,6 +33,7 @@ interface Report {
   readonly program: string;
 }
 
+const ROOT = realpathSync(fileURLToPath(new URL('../..', import.meta.url)));
 const test = svcSuite('uninstall');
 
 test('after use of everything, nothing of svc is left; a model in its own place stays', async ({ home, run }) => {
@@ -64,7 +67,8 @@ test('after use of everything, nothing of svc is left; a model in its own place 
   const dry = await run('uninstall', '--dry-run', '--json');
   assertExit(dry, 0);
   const plan = JSON.parse(dry.stdout) as Report;
-  assert.is(plan.program, 'npm rm -g svc-runtime');
+  // The tests run a checkout.
+  assert.is(plan.program, `delete ${ROOT}`);
   assert.ok(plan.items.some(({ what, size_bytes }) => what === 'model copied' && size_bytes > 100_000));
   assert.equal(
     plan.left.filter(({ path }) => path === own).map(({ why }) => why),
@@ -79,7 +83,8 @@ test('after use of everything, nothing of svc is left; a model in its own place 
 
   const removed = await run('uninstall', '--yes');
   assertExit(removed, 0);
-  assert.match(removed.stdout, /^removed .* places\nTo remove the program itself: npm rm -g svc-runtime\n$/);
+  assert.match(removed.stdout, /^removed /);
+  assert.ok(removed.stdout.endsWith(` places\nTo remove the program itself: delete ${ROOT}\n`), removed.stdout);
   assert.equal(readdirSync(home.dir, { recursive: true }), ['mine.gguf']);
   assertExit(await run('status'), 3);
 });
@@ -167,6 +172,15 @@ test('hostile homes: links are not followed, files of others stay, wide homes ar
     assert.is(refused.code, 78, SVC_HOME);
     const why = SVC_HOME === '/' ? /it is the root directory/ : /(is|holds) your home directory: svc removes nothing/;
     assert.match(refused.stderr, why);
+    // What is named is there: the documentation is no part of the package.
+    const named = /^hint: these have names of files of svc: .*: (.*)$/m.exec(refused.stderr)?.[1]?.split(', ') ?? [];
+    if (SVC_HOME === inner)
+      assert.equal(named.sort(), [join(inner, 'state', 'daemon.json'), join(inner, 'state', 'responses')]);
+    assert.equal(
+      named.filter((path) => !existsSync(path)),
+      [],
+    );
+    assert.not.match(refused.stderr, 'docs/');
   }
   assert.ok(existsSync(join(inner, 'state', 'notes.txt')));
 });

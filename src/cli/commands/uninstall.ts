@@ -1,6 +1,7 @@
 /** `svc uninstall`: ends the daemon and its service, and removes what svc has put on this disk. */
 import { resolvePaths, type Paths } from '../../home/paths.ts';
 import { ERRORS, SvcError } from '../../protocol/errors.ts';
+import { removalOfProgram } from '../machine/installation.ts';
 import { carryOut, planRemoval, type Left, type Removal } from '../machine/removal.ts';
 import { removeServiceOf, serviceFilesOf } from '../machine/service.ts';
 import { stopDaemon } from '../machine/stop-daemon.ts';
@@ -12,7 +13,6 @@ import { printResult } from '../terminal/result.ts';
 
 /** Time for running generations. */
 const DRAIN_MS = 30_000;
-const PROGRAM = 'npm rm -g svc-runtime';
 
 export const spec = {
   summary: 'Stop the daemon and remove everything that svc has put on this disk',
@@ -36,7 +36,7 @@ export const run: Run<typeof spec> = async ({ 'dry-run': dryRun, yes, 'keep-mode
     printResult(
       json,
       { dry_run: true, service, ...recordOf(plan), failed: [] },
-      `${describe(plan, service)}\n\n${END}`,
+      `${describe(plan, service)}\n\n${end()}`,
     );
     return 0;
   }
@@ -45,12 +45,14 @@ export const run: Run<typeof spec> = async ({ 'dry-run': dryRun, yes, 'keep-mode
   const { size_bytes } = recordOf(done.plan);
   for (const { path, why } of done.failed) say(`cannot remove ${path}: ${why}`);
   for (const { path, why } of done.plan.left) if (!json) say(`left: ${path} (${why})`);
-  const text = `removed ${bytes(size_bytes)} in ${String(done.plan.items.length + service.length)} places\n${END}`;
+  const text = `removed ${bytes(size_bytes)} in ${String(done.plan.items.length + service.length)} places\n${end()}`;
   printResult(json, { dry_run: false, service, ...recordOf(done.plan), failed: done.failed }, text);
   return done.failed.length === 0 ? 0 : ERRORS.CANNOT_WRITE.exit;
 };
 
-const END = `To remove the program itself: ${PROGRAM}`;
+function end(): string {
+  return `To remove the program itself: ${removalOfProgram()}`;
+}
 
 async function removeAll(paths: Paths, keepModels: boolean): Promise<{ plan: Removal; failed: Left[] }> {
   // The service first: its manager would start the daemon again.
@@ -74,7 +76,7 @@ async function confirm(plan: Removal, service: readonly string[]): Promise<void>
 
 function recordOf({ items, left }: Removal) {
   const size_bytes = items.reduce((sum, item) => sum + item.size_bytes, 0);
-  return { items, left, size_bytes, program: PROGRAM };
+  return { items, left, size_bytes, program: removalOfProgram() };
 }
 
 function describe(plan: Removal, service: readonly string[]): string {

@@ -44,7 +44,8 @@ export async function planRemoval(paths: Paths, keepModels: boolean): Promise<Re
   const home = variable('SVC_HOME');
   const belongings = belongingsOf(paths, modelsDir);
   const directories = [...new Set(belongings.map(({ directory }) => directory))];
-  for (const directory of [...directories, ...(home === undefined ? [] : [home])]) await refuseWide(directory);
+  for (const directory of [...directories, ...(home === undefined ? [] : [home])])
+    await refuseWide(directory, belongings);
 
   const registry = await new RegistryFile(modelsDir).read().catch(() => null);
   const models = registry?.models ?? [];
@@ -102,15 +103,25 @@ function modelsDirOf(paths: Paths): string {
   }
 }
 
-async function refuseWide(directory: string): Promise<void> {
+async function refuseWide(directory: string, belongings: readonly Belonging[]): Promise<void> {
   const real = await realpath(directory).catch(() => directory);
   const home = await realpath(homedir()).catch(() => homedir());
   const above = real.endsWith(sep) ? real : `${real}${sep}`;
   if (real !== home && !home.startsWith(above)) return;
   const what = real === home ? 'is your home directory' : 'holds your home directory';
+  const found = (await Promise.all(belongings.map(namedAsOurs))).flat();
   throw new SvcError('CONFIG_INVALID', `${directory} ${what}: svc removes nothing in it`, {
-    hint: 'docs/guides/uninstall.md lists the files of svc: remove them one by one',
+    hint:
+      found.length === 0
+        ? 'nothing in the directories of svc has a name of its files'
+        : `these have names of files of svc: look at them, and remove them yourself: ${found.join(', ')}`,
   });
+}
+
+/** Paths of the entries of a directory that have a name which svc gives. */
+async function namedAsOurs(belonging: Belonging): Promise<string[]> {
+  const names = await readdir(belonging.directory).catch(() => []);
+  return names.filter((name) => isOurs(belonging, name)).map((name) => join(belonging.directory, name));
 }
 
 /** Folders whose files are listed one by one. */
