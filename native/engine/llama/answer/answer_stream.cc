@@ -21,6 +21,9 @@ constexpr std::size_t kGrowthOfCall = 1024;
 // without an id gets one from the daemon.
 constexpr std::size_t kMaxCallId = 256;
 constexpr std::string_view kSpace = " \t\n\r\v\f";
+// Put after a text, it shows where a further text would go. A character for private use: no tag
+// begins with it, and the content so far does not end with it by chance, as it may with a letter.
+constexpr const char* kProbe = "\uE000";
 
 // Calls `visit` with each text that the parser compares with the input.
 template <typename Visit>
@@ -68,7 +71,6 @@ AnswerStream::AnswerStream(std::shared_ptr<const AnswerFormat> format)
   literals_.erase(std::unique(literals_.begin(), literals_.end()), literals_.end());
   // Parsers trim white space around tags.
   for (const char space : kSpace) marks_[static_cast<unsigned char>(space)] = true;
-  for (no_mark_ = 'a'; no_mark_ < 'z' && marks_[static_cast<unsigned char>(no_mark_)];) ++no_mark_;
   if (!format_->parser->is_continuation) return;
   // The part of the message that is in the prompt does not belong to the answer.
   *delivered_ = Parsed("", *format_->parser);
@@ -115,22 +117,22 @@ void AnswerStream::Read(const std::string& text, bool last, GenerationOutput* ou
   Parse(last, output);
 }
 
-// A letter that begins no tag, put after the text, shows where a further text would go.
 bool AnswerStream::BeginsInContent(const std::string& unread, const std::string& stop) const {
   if (has_called()) return false;
   if (rest_) return true;
   if (open_ == Open::kReasoning && !MayHoldMark(unread)) return false;
   const std::string text = text_ + unread;
-  const common_chat_msg after = Parsed(text + no_mark_, *format_->parser);
-  if (after.content.ends_with(no_mark_)) {
-    // The stop string may be a tag, or the end of one.
-    return Parsed(text + stop + no_mark_, *format_->parser).content.ends_with(no_mark_);
+  const common_chat_msg after = Parsed(text + kProbe, *format_->parser);
+  if (after.content.ends_with(kProbe)) {
+    // The stop string may be a tag, the end of one, or white space that the parser trims.
+    const std::string further = stop + kProbe;
+    return Parsed(text + further, *format_->parser).content.ends_with(further);
   }
-  return !after.reasoning_content.ends_with(no_mark_) && EndsInContent(text);
+  return !after.reasoning_content.ends_with(kProbe) && EndsInContent(text);
 }
 
-// For content in which no letter may stand, such as JSON, and for text that the parser refuses,
-// which is content.
+// For content in which not every character may stand, such as JSON, and for text that the parser
+// refuses, which is content.
 bool AnswerStream::EndsInContent(const std::string& text) const {
   const common_chat_msg message = Parsed(text, *format_->parser);
   if (!message.tool_calls.empty()) return false;

@@ -61,7 +61,6 @@ class AnswerStream final : public AnswerReader {
   std::vector<std::string> literals_;  // of the parser
   std::vector<std::string> tools_;     // names
   std::array<bool, 256> marks_{};      // bytes with which they begin, and white space
-  char no_mark_ = 0;                   // a letter that is none of them
   std::string text_;
   std::size_t parsed_ = 0;  // bytes of `text_` at the last parse
   std::unique_ptr<common_chat_msg> delivered_;

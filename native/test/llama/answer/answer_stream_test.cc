@@ -125,6 +125,23 @@ TEST(WhereAStopStringWouldBegin) {
   EXPECT(!is_content("<f=moon", ">"));
   EXPECT(!is_content("<f=moon>{\"a\": 1", "}"));
   EXPECT(!is_content("<f=moon>{}</f>", "\n"));
+  // Whatever letter the content before a call ends with.
+  for (char letter = 'a'; letter <= 'z'; ++letter) {
+    EXPECT(!is_content(std::string("Hello ") + letter + "<f", "=moon>"));
+    EXPECT(!is_content(std::string("Hello ") + letter + "<f=moon", ">"));
+  }
+}
+
+TEST(AStopStringDoesNotBeginInWhiteSpaceThatIsTrimmed) {
+  Reader reader([](Builder& p) {
+    return p.literal("<think>") + p.reasoning(p.until("</think>")) + "</think>" + p.space() +
+           p.content(p.rest()) + p.end();
+  });
+  for (const char* text : {"<think>I</think>", "<think>I</think>\n"}) {
+    EXPECT(!reader.stream.BeginsInContent(text, "\n"));
+    EXPECT(reader.stream.BeginsInContent(text, "stop"));
+  }
+  EXPECT(reader.stream.BeginsInContent("<think>I</think>\n\nHello", "\n"));
 }
 
 TEST(AStopStringMayBeginInContentThatIsJson) {
