@@ -45,8 +45,9 @@ function wordsOf(label: string, section: string, name: Variable, port: number): 
   };
 }
 
-/** A port to propose instead of one that is taken. */
+/** A port to propose instead of one that is taken, or that only root may use. */
 function besides(port: number): number {
+  if (port < 1024) return port + 8000;
   return port + 10 > 65_535 ? port - 10 : port + 10;
 }
 
@@ -124,19 +125,27 @@ async function resolve(name: ListenerName, host: string): Promise<{ address: str
   }
 }
 
-function cannotBind(error: unknown, name: ListenerName, address: string): SvcError {
+/** `shown`: the address, or the descriptor of an inherited socket. */
+function cannotBind(error: unknown, name: ListenerName, shown: string): SvcError {
   const { code, message } = error as NodeJS.ErrnoException;
-  const { label, another } = WORDS[name];
   const why =
     code === 'EADDRINUSE'
-      ? `: another program listens on ${address}`
+      ? `: another program listens on ${shown}`
       : code === 'EACCES'
-        ? `: no permission to listen on ${address}`
-        : ` on ${address}: ${message}`;
-  const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(address) ?? [];
-  const holder = holderOfPort(Number(port)) ?? 'perhaps the svc of another user';
-  return new SvcError('CONFIG_INVALID', `cannot listen for ${label}${why}`, {
-    hint: `${code === 'EADDRINUSE' ? `it is ${holder}; ` : ''}${another(host, Number(port))}`,
+        ? `: no permission to listen on ${shown}`
+        : ` on ${shown}: ${message}`;
+  return new SvcError('CONFIG_INVALID', `cannot listen for ${WORDS[name].label}${why}`, {
+    hint: whatToDo(code, name, shown),
     cause: error,
   });
+}
+
+function whatToDo(code: string | undefined, name: ListenerName, shown: string): string {
+  const { another, local } = WORDS[name];
+  const [, host = '', port] = /^(.*):(\d+)$/.exec(shown) ?? [];
+  if (port === undefined) return 'check the socket that the service manager hands to svc';
+  if (code === 'EACCES') return another(host, Number(port));
+  if (code !== 'EADDRINUSE') return `listen on an address of this machine: ${local}`;
+  const holder = holderOfPort(Number(port)) ?? 'perhaps the svc of another user';
+  return `it is ${holder}; ${another(host, Number(port))}`;
 }

@@ -12,21 +12,25 @@ interface Listener {
 
 /**
  * Returns for example `node (pid 123)`; the program of a daemon is `svc serve`. Only root can see which ports daemons and
- * programs of other users hold, so the user may be all that is known of the holder. undefined: not even that, as on
- * systems other than Linux.
+ * programs of other users hold. Otherwise the user is all that is known of the holder. undefined: not even the user is
+ * known, as on systems other than Linux.
  */
 export function holderOfPort(port: number): string | undefined {
   const listeners = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listenersOn(port, file));
   const [first] = listeners;
   if (first === undefined) return undefined;
-  const isOwn = first.uid === process.getuid?.();
-  const owner = isOwn ? '' : ` of the user ${nameOf(first.uid)}`;
-  const sockets = new Set(listeners.map(({ socket }) => socket));
   for (const pid of entriesOf('/proc').filter((name) => /^\d+$/.test(name))) {
-    const holds = entriesOf(`/proc/${pid}/fd`).some((fd) => sockets.has(linkOf(`/proc/${pid}/fd/${fd}`)));
-    if (holds) return `${readOr(`/proc/${pid}/comm`).trim()} (pid ${pid})${owner}`;
+    const links = new Set(entriesOf(`/proc/${pid}/fd`).map((fd) => linkOf(`/proc/${pid}/fd/${fd}`)));
+    const held = listeners.find(({ socket }) => links.has(socket));
+    if (held !== undefined) return `${readOr(`/proc/${pid}/comm`).trim()} (pid ${pid})${ownerOf(held)}`;
   }
-  return isOwn ? 'a program of yours, perhaps svc with another SVC_HOME' : `a program${owner}, perhaps svc`;
+  const owner = ownerOf(first);
+  return owner === '' ? 'a program of yours, perhaps svc with another SVC_HOME' : `a program${owner}, perhaps svc`;
+}
+
+/** Empty for this user. */
+function ownerOf({ uid }: Listener): string {
+  return uid === process.getuid?.() ? '' : ` of the user ${nameOf(uid)}`;
 }
 
 /** Name of a user of this machine, otherwise the number. */

@@ -1,15 +1,19 @@
 /** A port that is taken: which one, who holds it, and how to choose another one, in one message and one hint. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync } from 'node:fs';
+import { chownSync, closeSync, openSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { userInfo } from 'node:os';
+import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { listen } from '../../src/daemon/listeners.ts';
 import { childEnvironment } from '../../src/process/environment.ts';
 import { holderOfPort } from '../../src/process/port-holder.ts';
+import { SvcError } from '../../src/protocol/errors.ts';
 import type { StatusRecord } from '../../src/protocol/records.ts';
 import { assertExit } from '../support/exit.ts';
 import { configure, makeHome } from '../support/home.ts';
+import { OWN_ADDRESS } from '../support/own-address.ts';
 import { svc, SVC_COMMAND } from '../support/svc.ts';
 import { svcSuite } from '../support/svc-suite.ts';
 
@@ -62,6 +66,37 @@ test('the message names the listener, the hint its holder and the setting or var
   assert.is(holderOfPort(port), undefined);
 });
 
+/** The hint of a listener that cannot be bound. */
+async function hintOf(host: string, port: number, inherited?: number): Promise<string> {
+  const error = await listen(createServer(), 'http', { host, port }, true, inherited).catch(
+    (thrown: unknown) => thrown,
+  );
+  assert.instance(error, SvcError);
+  return (error as SvcError).hint ?? '';
+}
+
+test('the hint fits the cause', async ({ home }) => {
+  const elsewhere = await hintOf('192.0.2.1', 7117);
+  assert.is(elsewhere, 'listen on an address of this machine: SVC_HTTP_ADDR=127.0.0.1:7117 svc start');
+  const file = openSync(join(home.dir, 'file'), 'w');
+  try {
+    assert.is(await hintOf('', 0, file), 'check the socket that the service manager hands to svc');
+  } finally {
+    closeSync(file);
+  }
+});
+
+test('instead of a port that only root may use, one that everybody may use is proposed', async () => {
+  if (process.platform === 'win32' || userInfo().uid !== 0) return;
+  const server = createServer().listen(1001, OWN_ADDRESS);
+  await once(server, 'listening');
+  try {
+    assert.match(await hintOf(OWN_ADDRESS, 1001), '9001');
+  } finally {
+    server.close();
+  }
+});
+
 test('the holder is another daemon of svc', async ({ run }) => {
   if (process.platform !== 'linux') return;
   const first = await run('start', '--timeout', '150s', '--json');
@@ -77,6 +112,30 @@ test('the holder is another daemon of svc', async ({ run }) => {
     assert.match(refused.stderr, `hint: it is ${holder}; choose another port`);
   } finally {
     await second.remove();
+  }
+});
+
+test('if several programs listen on a port, the user is that of the program which is named', async () => {
+  const asStranger = ['--reuid', String(STRANGER), '--regid', String(STRANGER), '--clear-groups'];
+  const listening =
+    "const server = require('net').createServer().listen(0, '127.0.0.2', () => console.log(server.address().port))";
+  const other = spawn('setpriv', [...asStranger, process.execPath, '-e', listening]);
+  const nothing = (): [] => [];
+  const [shown] = (await Promise.race([once(other.stdout, 'data'), once(other, 'exit').then(nothing, nothing)])) as (
+    Buffer | undefined
+  )[];
+  if (shown === undefined) {
+    console.log('skipped: no program can be run here as another user');
+    return;
+  }
+  const port = Number(shown.toString());
+  const server = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+    assert.match(holderOfPort(port) ?? '', new RegExp(`^\\S+ \\(pid ${String(process.pid)}\\)$`));
+  } finally {
+    server.close();
+    other.kill();
   }
 });
 
