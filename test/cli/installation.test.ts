@@ -30,9 +30,19 @@ test('other package managers for Node, by their global folders', ({ home }) => {
   for (const [folder, command] of [
     ['.local/share/pnpm/global/5/.pnpm/svc-runtime@0.1.0/node_modules', 'pnpm rm -g svc-runtime'],
     ['.config/yarn/global/node_modules', 'yarn global remove svc-runtime'],
+    ['AppData/Local/Yarn/Data/global/node_modules', 'yarn global remove svc-runtime'],
     ['.bun/install/global/node_modules', 'bun rm -g svc-runtime'],
   ] as const)
     assert.is(removalOfProgram(join(home.dir, folder, 'svc-runtime'), home.dir), command);
+});
+
+test('a project of pnpm, and the cache of npx', ({ home }) => {
+  const project = join(home.dir, 'project');
+  const own = join(project, 'node_modules', '.pnpm', 'svc-runtime@0.1.0', 'node_modules', 'svc-runtime');
+  assert.is(removalOfProgram(own, home.dir), `pnpm rm svc-runtime, in ${project}`);
+  const cache = join(home.dir, '.npm', '_npx', '0123456789abcdef');
+  put(join(cache, 'package.json'));
+  assert.is(removalOfProgram(join(cache, 'node_modules', 'svc-runtime'), home.dir), `delete ${cache}`);
 });
 
 test('Homebrew, which has npm packages as well', ({ home }) => {

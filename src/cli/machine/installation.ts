@@ -10,7 +10,7 @@ const PACKAGE = 'svc-runtime';
 /** Folders in which other package managers than npm install programs, and their commands. */
 const MANAGERS: readonly (readonly [folder: RegExp, command: string])[] = [
   [/[\\/]pnpm[\\/]global[\\/]/, 'pnpm rm -g'],
-  [/[\\/]yarn[\\/]global[\\/]/i, 'yarn global remove'],
+  [/[\\/]yarn[\\/](?:data[\\/]|config[\\/])?global[\\/]/i, 'yarn global remove'],
   [/[\\/]\.bun[\\/]install[\\/]global[\\/]/, 'bun rm -g'],
 ];
 
@@ -50,8 +50,13 @@ function ofNode(path: string): string | undefined {
   if (basename(modules) !== 'node_modules') return undefined;
   const other = MANAGERS.find(([folder]) => folder.test(path));
   if (other !== undefined) return `${other[1]} ${PACKAGE}`;
-  // A project has a manifest beside its node_modules, npm's global folder has none.
+  // pnpm keeps the packages of a project in a folder of its node_modules.
+  const [, ofPnpm] = /^(.+)[\\/]node_modules[\\/]\.pnpm[\\/]/.exec(path) ?? [];
+  if (ofPnpm !== undefined) return `pnpm rm ${PACKAGE}, in ${ofPnpm}`;
   const project = dirname(modules);
+  // npx has a folder for each package that it has run.
+  if (basename(dirname(project)) === '_npx') return `delete ${project}`;
+  // A project has a manifest beside its node_modules, npm's global folder has none.
   if (existsSync(join(project, 'package.json'))) return `npm rm ${PACKAGE}, in ${project}`;
   // The package of the platform is there as well if it was installed by its own name.
   const names = orElse(() => readdirSync(modules), []).filter((name) => name.startsWith(`${PACKAGE}-`));
