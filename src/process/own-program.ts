@@ -34,3 +34,8 @@ export function ownCommand(which: keyof typeof ENTRIES, entry?: string): OwnComm
 export function installedCommand(): readonly string[] {
   return isExecutable ? [process.execPath] : [process.execPath, realpathSync(ownFile('bin/svc.cjs'))];
 }
+
+/** Returns the single executable, or the folder of the package or checkout. */
+export function ownPlace(): string {
+  return isExecutable ? process.execPath : realpathSync(ownFile('.'));
+}

@@ -157,6 +157,7 @@ test('the holder is a program of another user', async ({ home }) => {
     assert.match(
       refused.stderr,
       `hint: it is a program of the user ${userInfo().username}, perhaps svc; choose another`,
+      refused.stderr,
     );
   } finally {
     server.close();

@@ -47,10 +47,10 @@ unless(NO_TERMINAL, test)('a long path with wide characters is cut to the width'
 const RESIZED = `
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { sayProgress } from '${import.meta.resolve('../../src/cli/terminal/output.ts')}';
+import { sayProgress } from '${new URL('../../src/cli/terminal/output.ts', import.meta.url).href}';
 sayProgress('first ' + '字'.repeat(100));
 // The first line is drawn once this is loaded.
-await import('${import.meta.resolve('../../src/cli/terminal/width.ts')}');
+await import('${new URL('../../src/cli/terminal/width.ts', import.meta.url).href}');
 const resized = once(process.stderr, 'resize');
 const timer = setInterval(() => undefined, 1000);
 execFileSync('stty', ['cols', '31'], { stdio: 'inherit' });

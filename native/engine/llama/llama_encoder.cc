@@ -58,7 +58,7 @@ bool ReadsLast(const llama_model* model) {
           (architecture == "qwen3" || architecture == "qwen3vl"));
 }
 
-// Least rows to compute without outputs, so that what they save is more than the second batch costs.
+// Least rows that are computed without outputs: fewer save less than the second batch costs.
 std::size_t LeastRowsApart(const llama_model* model) {
   const double saved = static_cast<double>(llama_vocab_n_tokens(llama_model_get_vocab(model))) *
                        llama_model_n_embd(model) / static_cast<double>(llama_model_n_params(model));

@@ -1,8 +1,8 @@
 /** How the program was installed, as far as its place shows: what removes it. */
-import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { readTextSync } from '../../files/open-file.ts';
-import { isExecutable, ownFile } from '../../process/own-files.ts';
+import { ownPlace } from '../../process/own-program.ts';
 import { orElse } from '../../protocol/foreign-text.ts';
 
 const PACKAGE = 'svc-runtime';
@@ -20,10 +20,6 @@ const MANAGERS: readonly (readonly [folder: RegExp, command: string])[] = [
  */
 export function removalOfProgram(path: string = ownPlace(), system = '/'): string {
   return ofSystem(path, system) ?? ofHomebrew(path) ?? ofNode(path) ?? `delete ${path}`;
-}
-
-function ownPlace(): string {
-  return isExecutable ? process.execPath : realpathSync(ownFile('.'));
 }
 
 function ofSystem(path: string, system: string): string | undefined {
