@@ -72,7 +72,7 @@ test('it is started by systemd, and its unit is renewed if it started another in
   const same = await restart();
   assert.is(same.status.mode, 'service');
   assert.is(same.status.previous?.pid, pid);
-  assert.equal(same.verbs, ['start svc.service']);
+  assert.equal(same.verbs, ['daemon-reload while it serves', 'start svc.service']);
   write('svc.service', written.replace(/^ExecStart=\S+/m, 'ExecStart=/old/node'));
   const renewed = await restart();
   assert.equal(renewed.verbs, ['daemon-reload while it serves', 'start svc.service']);
@@ -95,7 +95,7 @@ test('a new address and another directory of models are applied', async ({ home 
   // systemd would stop the daemon with its socket, without letting requests finish.
   const released = ['enable svc.socket', 'stop svc.socket'];
   assert.equal(verbs, ['daemon-reload while it serves', ...released, 'start svc.service']);
-  assert.equal((await restart()).verbs, ['start svc.service']);
+  assert.equal((await restart()).verbs, ['daemon-reload while it serves', 'start svc.service']);
 });
 
 test('a restart that was interrupted after it had written the files is made up for', async ({ home }) => {
@@ -106,7 +106,7 @@ test('a restart that was interrupted after it had written the files is made up f
   write('svc.socket', unit('svc.socket').replace('7998', '7999'));
   const { status, verbs } = await restart();
   assert.is(status.http, `${OWN_ADDRESS}:7999`);
-  assert.equal(verbs, ['enable svc.socket', 'stop svc.socket', 'start svc.service']);
+  assert.equal(verbs, ['daemon-reload while it serves', 'enable svc.socket', 'stop svc.socket', 'start svc.service']);
 });
 
 test('a directory of models that others share stays accessible to them', async ({ home }) => {

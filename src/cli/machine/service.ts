@@ -101,12 +101,9 @@ export async function renewService(paths: Paths, config: Config, http: string | 
   const manager = serviceManager();
   const definition = defineService(paths, config);
   makeServiceDirectories(definition);
-  const changed = manager.files(definition).filter(({ path, text }) => textOf(path) !== text);
-  if (changed.length > 0) {
-    writeServiceFiles(changed);
-    await manager.reload();
-  }
-  // Compared with the daemon, not with the file: an interrupted restart may have written the file.
+  writeServiceFiles(manager.files(definition).filter(({ path, text }) => textOf(path) !== text));
+  // The manager and the daemon may not have what is in the files: an interrupted restart may have written them.
+  await manager.reload();
   return async () => {
     if (http !== definition.address) await manager.releaseAddress();
   };
