@@ -1,6 +1,6 @@
 /**
- * The daemon's interface for its listeners. Implemented by Daemon, passed to every handler. Of its parts it has what a
- * listener may call; the contracts are at their declarations.
+ * The daemon's interface for its listeners. Implemented by Daemon, passed to every handler. It has the methods that a
+ * listener may call; those of the daemon's parts are described where they are declared.
  */
 import type { Logger } from '../log/log.ts';
 import type { Router } from '../routing/router.ts';

@@ -32,7 +32,10 @@ export interface Manager {
   stop(): Promise<void>;
   /** Makes the manager read the files again, after they were changed or deleted. */
   reload(): Promise<void>;
-  /** Gives up the HTTP address, so that the next start binds the one of the files. REQUIRES: the service is stopped. */
+  /**
+   * Makes the next start bind the HTTP address of the files, which may be new: enables the manager's socket, and closes
+   * it. REQUIRES: the service is stopped, because it ends with its socket.
+   */
   releaseAddress(): Promise<void>;
   /** null: the manager does not respond. */
   state(): Promise<{ readonly enabled: boolean; readonly active: boolean } | null>;

@@ -33,8 +33,8 @@ constexpr std::uint32_t kMaxInputs = 64;
 // Recurrent and hybrid models keep a state for each input.
 constexpr std::uint32_t kMaxRecurrentInputs = 16;
 
-// A pass over all weights, which the second batch costs, in rows of a large batch (Q8_0, AVX-512:
-// bench/compare-embeddings.ts).
+// Cost of the second batch, which reads all weights once more, as a number of rows of a large batch
+// (Q8_0, AVX-512: bench/compare-embeddings.ts).
 constexpr double kRowsOfAPass = 10;
 
 enum llama_pooling_type PoolingType(const llama_model* model) {

@@ -2,7 +2,8 @@
  * Long work on the models of this machine: quantising, verifying, importing. Each is a stream of events; a caller that
  * leaves it cancels the work, and the stream ends once the work has ended.
  *
- * One of each kind runs at a time, otherwise BUSY: quantising takes all processors, and the others read a disk as fast as it can.
+ * One of each kind runs at a time, and a second one is BUSY: quantising takes all processors, and the others read a disk
+ * as fast as it can.
  */
 import { stat } from 'node:fs/promises';
 import { loadConfig } from '../../config/config.ts';

@@ -17,7 +17,7 @@ export function toChatContent({ text, reasoning, toolCalls, logprobs }: Collecto
   return { message, logprobs: toLogprobs(logprobs) };
 }
 
-/** Makes the contents of a choice's chunks of its events, one after the other. */
+/** Returns a function that converts each event of a choice, in order, to the contents of its chunks. */
 export function chatContents(): (event: AnswerEvent) => readonly object[] {
   let opening: object[] = [toContent({ role: 'assistant', content: '' })];
   return (event) => {

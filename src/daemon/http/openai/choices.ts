@@ -27,7 +27,7 @@ export interface AnswerForm {
   readonly chunk: Head['object'];
   readonly contentOf: (answer: Collector, index: number) => object;
   /**
-   * Returns a function that makes the contents of a choice's chunks of its events, one after the other. The last one of
+   * Returns a function that converts each event of a choice, in order, to the contents of its chunks. The last chunk of
    * the last event gets the finish reason.
    */
   readonly contentsOf: (index: number) => (event: AnswerEvent) => readonly object[];

@@ -27,7 +27,7 @@ export async function completions(exchange: Exchange): Promise<void> {
   });
 }
 
-/** Makes the contents of a choice's chunks. `echo`: sent with the first text. */
+/** As `chatContents`. `echo`: sent with the first text. */
 function textContents(echo: string, writer: LegacyLogprobsWriter): (event: AnswerEvent) => readonly object[] {
   let opening = echo;
   return (event) => {
