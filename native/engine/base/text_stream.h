@@ -22,12 +22,12 @@ class TextStream {
   explicit TextStream(std::vector<std::string> stop, std::vector<std::string> own_stop = {});
 
   // Adds the bytes of a token and appends the text that may be delivered now to *text. Returns true
-  // when a stop string is complete: the text has ended. REQUIRES: no call has returned true, except
-  // before a PassStop.
+  // when a stop string is complete: the text has ended. REQUIRES: the last call, of this or of
+  // PassStop, did not return true.
   bool Push(std::string_view bytes, std::string* text);
 
-  // The stop string that stopped_by() names is text after all: goes on behind its first character.
-  // Otherwise as Push. REQUIRES: stopped_by() is not null.
+  // Takes the stop string that stopped_by() names as text, and searches on after its first
+  // character. Otherwise as Push. REQUIRES: stopped_by() is not null.
   bool PassStop(std::string* text);
 
   // Appends everything held back to *text. For a generation that ended without a stop string.

@@ -125,10 +125,19 @@ TEST(WhereAStopStringWouldBegin) {
   EXPECT(!is_content("<f=moon", ">"));
   EXPECT(!is_content("<f=moon>{\"a\": 1", "}"));
   EXPECT(!is_content("<f=moon>{}</f>", "\n"));
-  // Whatever letter the content before a call ends with.
+}
+
+// Whatever letter the content before the call ends with.
+TEST(AStopStringInTheNameOfACallIsNotInTheContent) {
+  const Reader reader([](Builder& p) {
+    const auto call = p.tool(p.tool_open("<f=" + p.tool_name(p.until(">")) + ">") +
+                             p.tool_args(p.json()) + p.tool_close(p.literal("</f>")));
+    return p.content(p.until("<f=")) + p.optional(call) + p.end();
+  });
   for (char letter = 'a'; letter <= 'z'; ++letter) {
-    EXPECT(!is_content(std::string("Hello ") + letter + "<f", "=moon>"));
-    EXPECT(!is_content(std::string("Hello ") + letter + "<f=moon", ">"));
+    const std::string content = std::string("Hello ") + letter;
+    EXPECT(!reader.stream.BeginsInContent(content + "<f=mo", "on"));
+    EXPECT(reader.stream.BeginsInContent(content, "on"));
   }
 }
 
