@@ -17,6 +17,7 @@ const outputs = [
   'tiny-qwen35',
   'tiny-mamba',
   'tiny-lfm2',
+  'tiny-lfm2-embed',
   'tiny-bert',
   'tiny-llama-embed',
   'tiny-rank',

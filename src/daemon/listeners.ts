@@ -9,8 +9,8 @@ import { SvcError } from '../protocol/errors.ts';
 export type ListenerName = 'http' | 'grpc' | 'ollama';
 
 interface Words {
-  /** What the clients of the listener speak. */
-  readonly label: string;
+  /** The beginning of an error. */
+  readonly failure: string;
   /** The setting with the host. */
   readonly setting: string;
   /** Command that makes svc listen on this machine only. */
@@ -20,10 +20,10 @@ interface Words {
 }
 
 const WORDS: Readonly<Record<ListenerName, Words>> = {
-  http: wordsOf('HTTP', 'http', 'SVC_HTTP_ADDR', 7117),
-  grpc: wordsOf('gRPC', 'grpc', 'SVC_GRPC_ADDR', 7118),
+  http: wordsOf('cannot listen for HTTP', 'http', 'SVC_HTTP_ADDR', 7117),
+  grpc: wordsOf('cannot listen for gRPC', 'grpc', 'SVC_GRPC_ADDR', 7118),
   ollama: {
-    label: "Ollama's clients",
+    failure: "cannot listen for Ollama's clients",
     setting: 'ollama.listen',
     local: 'svc config set ollama.listen 127.0.0.1:11434',
     another: (host, port) => {
@@ -33,9 +33,9 @@ const WORDS: Readonly<Record<ListenerName, Words>> = {
   },
 };
 
-function wordsOf(label: string, section: string, name: Variable, port: number): Words {
+function wordsOf(failure: string, section: string, name: Variable, port: number): Words {
   return {
-    label,
+    failure,
     setting: `${section}.host`,
     local: `${name}=127.0.0.1:${String(port)} svc start`,
     another: (host, taken) =>
@@ -134,7 +134,7 @@ function cannotBind(error: unknown, name: ListenerName, shown: string): SvcError
       : code === 'EACCES'
         ? `: no permission to listen on ${shown}`
         : ` on ${shown}: ${message}`;
-  return new SvcError('CONFIG_INVALID', `cannot listen for ${WORDS[name].label}${why}`, {
+  return new SvcError('CONFIG_INVALID', WORDS[name].failure + why, {
     hint: whatToDo(code, name, shown),
     cause: error,
   });

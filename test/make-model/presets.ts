@@ -147,6 +147,25 @@ const tinyQwen35: Preset = {
   normEpsilon: 1e-6,
 };
 
+const tinyLfm2: Preset = {
+  name: 'svc tiny-lfm2 (random weights)',
+  description: `For tests. ${RANDOM}`,
+  architecture: 'lfm2',
+  vocabulary: 'llama-spm',
+  template: ZEPHYR_TEMPLATE,
+  encoding: 'F16',
+  contextLength: 8192,
+  embeddingLength: 64,
+  layers: 4,
+  heads: 2,
+  keyValueHeads: 1,
+  headLength: 32,
+  feedForwardLength: 192,
+  ropeBase: 1_000_000,
+  convolutions: [0, 2],
+  normEpsilon: 1e-5,
+};
+
 /** So small that two cores compute 31,000 tokens in less than half a minute. */
 const LONG_SHAPE = {
   encoding: 'Q4_0',
@@ -243,24 +262,9 @@ export const PRESETS = {
     normEpsilon: 1e-5,
   },
   /** Recurrent state and a KV cache. */
-  'tiny-lfm2': {
-    name: 'svc tiny-lfm2 (random weights)',
-    description: `For tests. ${RANDOM}`,
-    architecture: 'lfm2',
-    vocabulary: 'llama-spm',
-    template: ZEPHYR_TEMPLATE,
-    encoding: 'F16',
-    contextLength: 8192,
-    embeddingLength: 64,
-    layers: 4,
-    heads: 2,
-    keyValueHeads: 1,
-    headLength: 32,
-    feedForwardLength: 192,
-    ropeBase: 1_000_000,
-    convolutions: [0, 2],
-    normEpsilon: 1e-5,
-  },
+  'tiny-lfm2': tinyLfm2,
+  /** Recurrent, and its vectors are those of the last token. */
+  'tiny-lfm2-embed': { ...tinyLfm2, name: 'svc tiny-lfm2-embed (random weights)', template: null, pooling: 'last' },
   /** Bidirectional attention, as in most embedding models. */
   'tiny-bert': tinyBert,
   /** Causal attention, as in embedding models derived from text models. */

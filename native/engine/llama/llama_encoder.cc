@@ -58,11 +58,10 @@ bool ReadsLast(const llama_model* model) {
           (architecture == "qwen3" || architecture == "qwen3vl"));
 }
 
-// Least rows that are computed without outputs: fewer save less than the second batch costs.
-std::size_t LeastRowsApart(const llama_model* model) {
-  const double saved = static_cast<double>(llama_vocab_n_tokens(llama_model_get_vocab(model))) *
-                       llama_model_n_embd(model) / static_cast<double>(llama_model_n_params(model));
-  return static_cast<std::size_t>(kRowsOfAPass / saved);
+// Part of a row's products that is the one with the vocabulary.
+double PartOfOutput(const llama_model* model) {
+  return static_cast<double>(llama_vocab_n_tokens(llama_model_get_vocab(model))) *
+         llama_model_n_embd(model) / static_cast<double>(llama_model_n_params(model));
 }
 
 class LlamaEncoder final : public Encoder {
@@ -72,7 +71,7 @@ class LlamaEncoder final : public Encoder {
         options_(options),
         recurrent_(model.is_recurrent()),
         ranks_(Ranks(model)),
-        least_apart_(LeastRowsApart(model.get())) {}
+        part_of_output_(PartOfOutput(model.get())) {}
 
   Status Encode(std::span<const std::span<const Token>> inputs, const std::atomic<bool>& abort,
                 std::vector<float>* vectors) override {
@@ -124,7 +123,8 @@ class LlamaEncoder final : public Encoder {
                  const std::atomic<bool>& abort) {
     const llama_memory_t memory = llama_get_memory(context_.get());
     if (memory != nullptr) llama_memory_clear(memory, /*data=*/false);
-    const bool is_worth_it = tokens - inputs.size() >= least_apart_ || tokens > kBatchTokens;
+    const double saved_rows = static_cast<double>(tokens - inputs.size()) * part_of_output_;
+    const bool is_worth_it = saved_rows >= kRowsOfAPass || tokens > kBatchTokens;
     if (!reads_last_ || !is_worth_it) return Run(inputs, Rows::kAll, abort);
     SVC_RETURN_IF_ERROR(Run(inputs, Rows::kAllButLast, abort));
     return Run(inputs, Rows::kLast, abort);
@@ -207,7 +207,7 @@ class LlamaEncoder final : public Encoder {
   const EncoderOptions options_;
   const bool recurrent_;
   const bool ranks_;
-  const std::size_t least_apart_;
+  const double part_of_output_;
   bool reads_last_ = false;  // known once there is a context
   ContextPtr context_;
   StepWatch watch_;

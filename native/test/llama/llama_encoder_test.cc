@@ -128,7 +128,7 @@ TEST(ALongInputGetsAContextOfItsSizeAndShortOnesStayTheSame) {
 
 // The rows before the last ones are computed apart, in pieces if they are many.
 TEST(InputsOfWhichTheLastTokenCountsEqualThePlainContext) {
-  for (const char* const name : {"tiny-llama-embed", "tiny-rank-qwen3"}) {
+  for (const char* const name : {"tiny-llama-embed", "tiny-rank-qwen3", "tiny-lfm2-embed"}) {
     const auto model = test::LoadTinyModel(test::ModelPath(name));
     REQUIRE(model != nullptr);
     const auto encoder = NewEncoder(*model, 2048);

@@ -40,6 +40,12 @@ void ForEachLiteral(const common_peg_arena& parser, Visit visit) {
   }
 }
 
+// The text of a token without the space before a word, which is no mark: only at the end of the
+// text a tag may follow it.
+std::string_view WithoutSpace(std::string_view text) {
+  return text.substr(text.starts_with(' ') ? 1 : 0);
+}
+
 // Appends what `now` has beyond `before` to *delta; a text that does not continue `before` waits.
 void Extend(std::string* before, const std::string& now, std::string* delta) {
   if (now.size() <= before->size() || !now.starts_with(*before)) return;
@@ -106,8 +112,7 @@ void AnswerStream::Read(const std::string& text, bool last, GenerationOutput* ou
   text_ += text;
   if (!last && text.empty()) return;
   if (!last && has_called() && text_.size() - parsed_ < parsed_ / kGrowthOfCall) return;
-  // White space between words is no mark; at the end it is, because a tag may follow.
-  const std::string_view word = std::string_view(text).substr(text.starts_with(' ') ? 1 : 0);
+  const std::string_view word = WithoutSpace(text);
   if (!last && open_ != Open::kNothing && !word.empty() && !MayHoldMark(word)) {
     const bool is_content = open_ == Open::kContent;
     (is_content ? delivered_->content : delivered_->reasoning_content) += text;
@@ -120,7 +125,7 @@ void AnswerStream::Read(const std::string& text, bool last, GenerationOutput* ou
 bool AnswerStream::BeginsInContent(const std::string& unread, const std::string& stop) const {
   if (has_called()) return false;
   if (rest_) return true;
-  if (open_ == Open::kReasoning && !MayHoldMark(unread)) return false;
+  if (open_ == Open::kReasoning && !MayHoldMark(WithoutSpace(unread))) return false;
   const std::string text = text_ + unread;
   const common_chat_msg after = Parsed(text + kProbe, *format_->parser);
   if (after.content.ends_with(kProbe)) {
