@@ -115,10 +115,14 @@ test('returning early from the iteration stops the work too', async ({ local: { 
 });
 
 test('if an engine dies before its first vector, the request is retried', async ({ local: { backend, log } }) => {
+  await collect(backend.embed({ ...MANY, input: ['a'] }, context()));
+  const [pid = 0] = backend.pids();
+  process.kill(pid, 'SIGSTOP');
   const events = backend.embed(MANY, context())[Symbol.asyncIterator]();
-  assert.is((await events.next()).value?.type, 'start');
-  const [pid] = backend.pids();
-  process.kill(pid ?? 0, 'SIGKILL');
+  const first = events.next();
+  await waitFor('the request to be sent', () => backend.loadedModels().some(({ waiting }) => waiting > 0));
+  process.kill(pid, 'SIGKILL');
+  assert.is((await first).value?.type, 'start');
   const second = await events.next();
   assert.is(second.value?.type, 'vectors');
   assert.ok(log.some(({ message }) => message.includes('retrying once')));

@@ -83,10 +83,14 @@ test('an abort stops the work', async ({ local: { backend } }) => {
 });
 
 test('if an engine dies before its first score, the request is retried', async ({ local: { backend, log } }) => {
+  await collect(backend.rerank({ ...MANY, documents: ['a'] }, context()));
+  const [pid = 0] = backend.pids();
+  process.kill(pid, 'SIGSTOP');
   const events = backend.rerank(MANY, context())[Symbol.asyncIterator]();
-  assert.is((await events.next()).value?.type, 'start');
-  const [pid] = backend.pids();
-  process.kill(pid ?? 0, 'SIGKILL');
+  const first = events.next();
+  await waitFor('the request to be sent', () => backend.loadedModels().some(({ waiting }) => waiting > 0));
+  process.kill(pid, 'SIGKILL');
+  assert.is((await first).value?.type, 'start');
   assert.is((await events.next()).value?.type, 'scores');
   assert.ok(log.some(({ message }) => message.includes('retrying once')));
   await events.return();

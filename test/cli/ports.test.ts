@@ -1,7 +1,7 @@
 /** A port that is taken: which one, who holds it, and how to choose another one, in one message and one hint. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, closeSync, openSync } from 'node:fs';
+import { chownSync, closeSync, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -139,7 +139,7 @@ test('if several programs listen on a port, the user is that of the program whic
   }
 });
 
-test('the holder is a program of another user', async ({ home }) => {
+test('the holder is a program of another user', async () => {
   const asStranger = ['--reuid', String(STRANGER), '--regid', String(STRANGER), '--clear-groups'];
   const [program = '', ...args] = SVC_COMMAND;
   const trial = spawnSync('setpriv', [...asStranger, program, ...args, 'version'], { stdio: 'ignore' });
@@ -148,9 +148,16 @@ test('the holder is a program of another user', async ({ home }) => {
     return;
   }
   const { server, port } = await take();
+  // The stranger may not enter the directory of this run.
+  const dir = mkdtempSync('/tmp/svc-stranger-');
   try {
-    chownSync(home.dir, STRANGER, STRANGER);
-    const env = childEnvironment({ ...home.env, SVC_GRPC_ADDR: `127.0.0.1:${String(port)}` });
+    chownSync(dir, STRANGER, STRANGER);
+    const env = childEnvironment({
+      TMPDIR: dir,
+      SVC_HOME: dir,
+      SVC_HTTP_ADDR: '127.0.0.1:0',
+      SVC_GRPC_ADDR: `127.0.0.1:${String(port)}`,
+    });
     const words = [...asStranger, program, ...args, 'serve'];
     const refused = spawnSync('setpriv', words, { env, encoding: 'utf8' });
     assert.is(refused.status, 78, refused.stderr);
@@ -161,6 +168,7 @@ test('the holder is a program of another user', async ({ home }) => {
     );
   } finally {
     server.close();
+    rmSync(dir, { recursive: true });
   }
 });
 
