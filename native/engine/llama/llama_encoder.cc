@@ -133,9 +133,10 @@ class LlamaEncoder final : public Encoder {
   void Fill(std::span<const std::span<const Token>> inputs, Rows rows) {
     batch_.Clear();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const std::size_t last = inputs[i].size() - 1;
-      for (std::size_t position = rows == Rows::kLast ? last : 0; position <= last; ++position) {
-        if (rows == Rows::kAllButLast && position == last) break;
+      const std::size_t size = inputs[i].size();
+      const std::size_t begin = rows == Rows::kLast ? size - 1 : 0;
+      const std::size_t end = rows == Rows::kAllButLast ? size - 1 : size;
+      for (std::size_t position = begin; position < end; ++position) {
         // Pooling covers all rows.
         batch_.Add(inputs[i][position], static_cast<llama_pos>(position),
                    static_cast<llama_seq_id>(i), /*wants_logits=*/rows != Rows::kAllButLast);

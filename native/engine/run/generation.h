@@ -126,9 +126,10 @@ class Generation : Submission {
     const auto found = spelled.find(token);
     return found != spelled.end() ? found->second : decoder.Piece(token);
   }
-  // Adds a token's bytes; what may be shown now is appended to *text, which holds what was not
-  // written yet. True: a stop string ends the answer. Those of the request end only the content:
-  // models repeat them in their reasoning, and a call that is cut off cannot be carried out.
+  // Adds a token's bytes, and appends the text that may be shown now to *text, all of which is yet
+  // to be passed to Write. True: a stop string ends the answer. Those of the request end only the
+  // content: models repeat them in their reasoning, and a call that is cut off cannot be carried
+  // out.
   bool Say(const std::string& piece, std::string* text) {
     bool stopped = answer.Say(piece, text);
     while (stopped && reader != nullptr && answer.stopped_by() != nullptr &&

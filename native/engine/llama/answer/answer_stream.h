@@ -48,7 +48,8 @@ class AnswerStream final : public AnswerReader {
   // True if the name is the beginning of another tool's name.
   bool MayGoOn(std::string_view name) const;
   void Parse(bool last, GenerationOutput* output);
-  // Where the parser refuses an answer that begins with `text`, whatever follows. Absent: nowhere.
+  // The place in `text` that the parser does not accept, whatever text follows. Absent: it accepts
+  // the text.
   std::optional<std::size_t> WhereRefused(const std::string& text) const;
   // Stops parsing: the text from `refused_at` on becomes content.
   void GiveUp(std::size_t refused_at, bool last, GenerationOutput* output);
