@@ -8,7 +8,8 @@ import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { isExecutable, ownFile } from './own-files.ts';
 
-const NAME = 'svc-runtime';
+/** Name of the package of JavaScript; that of a platform follows it. */
+export const PACKAGE = 'svc-runtime';
 /** Platforms that have a package; npm/platforms.json describes them. */
 export const PLATFORMS: readonly string[] = ['linux-x64', 'linux-arm64', 'win32-x64', 'darwin-arm64'];
 
@@ -64,22 +65,22 @@ export interface PackageSearch {
 /** Returns the place in the package of a platform, which must have the version of svc-runtime. */
 export function placeOfPackage({ platform, from, home }: PackageSearch): NativePlace | MissingPackage {
   const version = versionIn(home);
-  const name = `${NAME}-${platform}`;
+  const name = `${PACKAGE}-${platform}`;
   const folder = folderOf(name, from);
   if (folder === null) {
     return PLATFORMS.includes(platform) ? missing({ platform, from, home }) : unsupported(platform);
   }
   const other = versionIn(folder);
   if (other !== version) {
-    return { message: `${name} has version ${other}, ${NAME} has ${version}`, hint: reinstall(home) };
+    return { message: `${name} has version ${other}, ${PACKAGE} has ${version}`, hint: reinstall(home) };
   }
   return { folder: join(folder, 'bin'), model: join(folder, 'nano.gguf') };
 }
 
 function missing({ platform, from, home }: PackageSearch): MissingPackage {
   if (platform.startsWith('linux-') && isMusl()) return unsupported(`${platform} with the C library musl`);
-  const name = `${NAME}-${platform}`;
-  const instead = PLATFORMS.filter((each) => folderOf(`${NAME}-${each}`, from) !== null);
+  const name = `${PACKAGE}-${platform}`;
+  const instead = PLATFORMS.filter((each) => folderOf(`${PACKAGE}-${each}`, from) !== null);
   const has = instead.length === 0 ? '' : `; this installation is for ${instead.join(' and ')}`;
   return {
     message: `the package ${name}, with the engine and the built-in model, is not installed${has}`,
@@ -89,7 +90,7 @@ function missing({ platform, from, home }: PackageSearch): MissingPackage {
 
 function unsupported(platform: string): MissingPackage {
   return {
-    message: `${NAME} has no package for ${platform}, only for ${PLATFORMS.join(', ')} (Linux with glibc)`,
+    message: `${PACKAGE} has no package for ${platform}, only for ${PLATFORMS.join(', ')} (Linux with glibc)`,
     hint: 'run svc on one of these platforms, or build it from source: `npm run build` in a checkout',
   };
 }
@@ -98,7 +99,7 @@ function unsupported(platform: string): MissingPackage {
 function reinstall(home: string): string {
   const isInProject = basename(dirname(home)) === 'node_modules' && existsSync(join(home, '..', '..', 'package.json'));
   const where = isInProject ? '' : '--global ';
-  return `run: npm install ${where}--include=optional ${NAME}@${versionIn(home)}`;
+  return `run: npm install ${where}--include=optional ${PACKAGE}@${versionIn(home)}`;
 }
 
 function folderOf(name: string, from: string): string | null {

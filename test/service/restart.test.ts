@@ -19,7 +19,7 @@ interface Service {
   unit(name: string): string;
   /** Replaces the text of a unit file. */
   write(name: string, text: string): void;
-  /** Runs `svc restart`; returns what it printed, and the commands that systemctl got meanwhile. */
+  /** Runs `svc restart`. Returns the status that it prints, and the commands that it gives to systemctl. */
   restart(): Promise<{ status: Restarted; verbs: string[] }>;
 }
 

@@ -13,6 +13,7 @@ import { takeSettings } from '../../process/environment.ts';
 import { SvcError } from '../../protocol/errors.ts';
 import { given } from '../../protocol/given.ts';
 import type { ProviderRecord, ReadyRecord, StatusRecord } from '../../protocol/records.ts';
+import { serviceManager } from '../../service/manager.ts';
 import { ensureDaemon, showStarting } from '../machine/daemon.ts';
 import { loadAgain, type NotLoaded } from '../machine/load-again.ts';
 import { sayIfOther } from '../machine/other-version.ts';
@@ -46,10 +47,10 @@ export const spec = {
 
 export const run: Run<typeof spec> = async ({ 'drain-timeout': drainMs, json }) => {
   const before = await look(resolvePaths());
-  const onceEnded = before === null ? undefined : await prepare(before);
+  const isMoved = before !== null && (await prepare(before));
   const paths = resolvePaths();
   const killed = before !== null && (await stopDaemon(paths, { drainMs })).killed;
-  await onceEnded?.();
+  if (isMoved) await serviceManager().releaseAddress();
   await start(paths, json, before);
 
   const client = new ControlClient(paths.socketPath);
@@ -82,10 +83,10 @@ async function look(paths: Paths): Promise<Before | null> {
 }
 
 /**
- * Takes over the settings of the old daemon, and checks that a new one could start with them. Resolves with what is to be
- * done once the old one has ended, as `renewService`; undefined: nothing.
+ * Applies the settings of the old daemon to this process, and checks that a new daemon could start with them. Resolves
+ * with true if a service manager holds the HTTP address of the old one, and the new one has another (`renewService`).
  */
-async function prepare({ status, ready }: Before): Promise<(() => Promise<void>) | undefined> {
+async function prepare({ status, ready }: Before): Promise<boolean> {
   if (status.mode === 'foreground') {
     throw new SvcError('INVALID_REQUEST', `the daemon runs in the foreground (pid ${String(status.pid)})`, {
       hint: 'end it where it was started (Ctrl-C, or `svc stop`), and start it there again: svc serve',
@@ -98,7 +99,7 @@ async function prepare({ status, ready }: Before): Promise<(() => Promise<void>)
   const hadEngine = ready.conditions.some(({ name, status: each }) => name === 'engine' && each !== 'fail');
   const missing = missingBuiltin();
   if (hadEngine && missing !== null) throw missing;
-  return status.mode === 'service' ? await renewService(paths, config, status.http) : undefined;
+  return status.mode === 'service' && (await renewService(paths, config, status.http));
 }
 
 async function start(paths: Paths, json: boolean, before: Before | null): Promise<void> {

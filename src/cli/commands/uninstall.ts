@@ -32,27 +32,23 @@ export const run: Run<typeof spec> = async ({ 'dry-run': dryRun, yes, 'keep-mode
   const paths = resolvePaths();
   const plan = await planRemoval(paths, keepModels);
   const service = serviceFilesOf(paths);
+  const program = removalOfProgram();
+  const end = `To remove the program itself: ${program}`;
   if (dryRun) {
-    printResult(
-      json,
-      { dry_run: true, service, ...recordOf(plan), failed: [] },
-      `${describe(plan, service)}\n\n${end()}`,
-    );
+    const record = { dry_run: true, service, ...recordOf(plan), program, failed: [] };
+    printResult(json, record, `${describe(plan, service)}\n\n${end}`);
     return 0;
   }
   if (!yes) await confirm(plan, service);
   const done = await removeAll(paths, keepModels);
-  const { size_bytes } = recordOf(done.plan);
+  const removed = recordOf(done.plan);
   for (const { path, why } of done.failed) say(`cannot remove ${path}: ${why}`);
   for (const { path, why } of done.plan.left) if (!json) say(`left: ${path} (${why})`);
-  const text = `removed ${bytes(size_bytes)} in ${String(done.plan.items.length + service.length)} places\n${end()}`;
-  printResult(json, { dry_run: false, service, ...recordOf(done.plan), failed: done.failed }, text);
+  const places = String(removed.items.length + service.length);
+  const text = `removed ${bytes(removed.size_bytes)} in ${places} places\n${end}`;
+  printResult(json, { dry_run: false, service, ...removed, program, failed: done.failed }, text);
   return done.failed.length === 0 ? 0 : ERRORS.CANNOT_WRITE.exit;
 };
-
-function end(): string {
-  return `To remove the program itself: ${removalOfProgram()}`;
-}
 
 async function removeAll(paths: Paths, keepModels: boolean): Promise<{ plan: Removal; failed: Left[] }> {
   // The service first: its manager would start the daemon again.
@@ -76,7 +72,7 @@ async function confirm(plan: Removal, service: readonly string[]): Promise<void>
 
 function recordOf({ items, left }: Removal) {
   const size_bytes = items.reduce((sum, item) => sum + item.size_bytes, 0);
-  return { items, left, size_bytes, program: removalOfProgram() };
+  return { items, left, size_bytes };
 }
 
 function describe(plan: Removal, service: readonly string[]): string {

@@ -2,10 +2,9 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { readTextSync } from '../../files/open-file.ts';
+import { PACKAGE } from '../../process/native-package.ts';
 import { ownPlace } from '../../process/own-program.ts';
 import { orElse } from '../../protocol/foreign-text.ts';
-
-const PACKAGE = 'svc-runtime';
 
 /** Folders in which other package managers than npm install programs, and their commands. */
 const MANAGERS: readonly (readonly [folder: RegExp, command: string])[] = [

@@ -88,10 +88,10 @@ export async function stopServiceOf(paths: Paths): Promise<void> {
 /**
  * Before a restart of the service: makes its files and directories those of this installation and of the config. The
  * files have the program, the directories that the daemon may write in, and the HTTP address. `http`: address of the
- * running daemon. Resolves with what has to be done between the end of the old daemon and the start of the new one.
- * Throws INVALID_REQUEST for a service that svc did not install.
+ * running daemon. Resolves with true if that of the config differs: once the daemon has ended, `releaseAddress` must be
+ * called. Throws INVALID_REQUEST for a service that svc did not install.
  */
-export async function renewService(paths: Paths, config: Config, http: string | null): Promise<() => Promise<void>> {
+export async function renewService(paths: Paths, config: Config, http: string | null): Promise<boolean> {
   if (startOfService(paths) === undefined) {
     const isOurs = serviceFilesOf(paths).length > 0;
     throw new SvcError('INVALID_REQUEST', 'the daemon is run by a service manager, which has to restart it', {
@@ -102,9 +102,7 @@ export async function renewService(paths: Paths, config: Config, http: string | 
   const definition = defineService(paths, config);
   makeServiceDirectories(definition);
   writeServiceFiles(manager.files(definition).filter(({ path, text }) => textOf(path) !== text));
-  // The manager and the daemon may not have what is in the files: an interrupted restart may have written them.
+  // Always, because an earlier restart may have ended between its writing and its reload.
   await manager.reload();
-  return async () => {
-    if (http !== definition.address) await manager.releaseAddress();
-  };
+  return http !== definition.address;
 }

@@ -1,6 +1,6 @@
 /**
- * The responses of chat completions and of legacy completions, which differ only in the content of a choice: what it
- * says besides its index and its finish reason. OpenAI's clients ignore our `timings` and the other extensions.
+ * The responses of chat completions and of legacy completions. They differ only in the content of a choice: all its
+ * fields but `index` and `finish_reason`. OpenAI's clients ignore our `timings` and the other extensions.
  */
 import type { Collector } from '../collect.ts';
 import { SvcError } from '../errors.ts';

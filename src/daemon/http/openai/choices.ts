@@ -20,7 +20,7 @@ export const STREAM: StreamFormat = {
   encodeError: (error, id) => sseData(toOpenAiError(error, id)),
 };
 
-/** An API's form of the answers. The content of a choice is what it says besides its index and its finish reason. */
+/** How an API writes answers. The content of a choice is all its fields but `index` and `finish_reason`. */
 export interface AnswerForm {
   readonly idPrefix: string;
   readonly whole: Head['object'];
