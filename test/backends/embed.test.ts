@@ -7,7 +7,7 @@ import { EMBEDDING_MODELS, modelPath } from '../support/native-engine.ts';
 import { waitFor } from '../support/wait.ts';
 import { context, failure } from './conformance.ts';
 import { ask } from './local-support.ts';
-import { makeRealLocal, TINY, type RealLocal } from './real-local.ts';
+import { firstAfterKill, makeRealLocal, TINY, type RealLocal } from './real-local.ts';
 
 const [BERT, LLAMA] = EMBEDDING_MODELS;
 const MODELS = { bert: modelPath(BERT), causal: modelPath(LLAMA), writer: TINY.llama };
@@ -116,13 +116,8 @@ test('returning early from the iteration stops the work too', async ({ local: { 
 
 test('if an engine dies before its first vector, the request is retried', async ({ local: { backend, log } }) => {
   await collect(backend.embed({ ...MANY, input: ['a'] }, context()));
-  const [pid = 0] = backend.pids();
-  process.kill(pid, 'SIGSTOP');
   const events = backend.embed(MANY, context())[Symbol.asyncIterator]();
-  const first = events.next();
-  await waitFor('the request to be sent', () => backend.loadedModels().some(({ waiting }) => waiting > 0));
-  process.kill(pid, 'SIGKILL');
-  assert.is((await first).value?.type, 'start');
+  assert.is((await firstAfterKill(backend, events)).type, 'start');
   const second = await events.next();
   assert.is(second.value?.type, 'vectors');
   assert.ok(log.some(({ message }) => message.includes('retrying once')));

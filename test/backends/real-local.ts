@@ -4,6 +4,7 @@ import { LocalBackend, type EngineSettings, type ResidencySettings } from '../..
 import { SvcError } from '../../src/protocol/errors.ts';
 import { given } from '../../src/protocol/given.ts';
 import { BUILT_ENGINE } from '../support/built.ts';
+import { waitFor } from '../support/wait.ts';
 import { fixedStore, recorder, type Kinds, type LogLine } from './local-support.ts';
 
 export interface RealLocal {
@@ -44,4 +45,15 @@ export function makeRealLocal(
     log,
     dispose: () => backend.destroy(new SvcError('CANCELLED', 'the test is over')),
   };
+}
+
+/** Begins a request while the only engine is stopped, and kills the engine. Resolves with the first event. */
+export async function firstAfterKill<Event>(backend: LocalBackend, events: AsyncIterator<Event>): Promise<Event> {
+  const [pid] = backend.pids();
+  if (pid === undefined) throw new Error('no engine is loaded');
+  process.kill(pid, 'SIGSTOP');
+  const first = events.next();
+  await waitFor('the request to be sent', () => backend.loadedModels().some(({ waiting }) => waiting > 0));
+  process.kill(pid, 'SIGKILL');
+  return (await first).value as Event;
 }

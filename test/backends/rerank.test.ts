@@ -8,7 +8,7 @@ import { modelPath } from '../support/native-engine.ts';
 import { waitFor } from '../support/wait.ts';
 import { context, failure } from './conformance.ts';
 import { ask } from './local-support.ts';
-import { makeRealLocal, TINY, type RealLocal } from './real-local.ts';
+import { firstAfterKill, makeRealLocal, TINY, type RealLocal } from './real-local.ts';
 
 const MODELS = { ranker: modelPath('tiny-rank'), prompted: modelPath('tiny-rank-qwen3'), writer: TINY.llama };
 
@@ -84,13 +84,8 @@ test('an abort stops the work', async ({ local: { backend } }) => {
 
 test('if an engine dies before its first score, the request is retried', async ({ local: { backend, log } }) => {
   await collect(backend.rerank({ ...MANY, documents: ['a'] }, context()));
-  const [pid = 0] = backend.pids();
-  process.kill(pid, 'SIGSTOP');
   const events = backend.rerank(MANY, context())[Symbol.asyncIterator]();
-  const first = events.next();
-  await waitFor('the request to be sent', () => backend.loadedModels().some(({ waiting }) => waiting > 0));
-  process.kill(pid, 'SIGKILL');
-  assert.is((await first).value?.type, 'start');
+  assert.is((await firstAfterKill(backend, events)).type, 'start');
   assert.is((await events.next()).value?.type, 'scores');
   assert.ok(log.some(({ message }) => message.includes('retrying once')));
   await events.return();

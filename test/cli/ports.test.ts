@@ -24,6 +24,7 @@ const LISTENERS = [
 ] as const;
 /** A user without an entry in /etc/passwd. */
 const STRANGER = 54_321;
+const AS_STRANGER = ['--reuid', String(STRANGER), '--regid', String(STRANGER), '--clear-groups'];
 
 async function take(): Promise<{ server: Server; port: number }> {
   const server = createServer().listen(0, '127.0.0.1');
@@ -116,10 +117,9 @@ test('the holder is another daemon of svc', async ({ run }) => {
 });
 
 test('if several programs listen on a port, the user is that of the program which is named', async () => {
-  const asStranger = ['--reuid', String(STRANGER), '--regid', String(STRANGER), '--clear-groups'];
   const listening =
     "const server = require('net').createServer().listen(0, '127.0.0.2', () => console.log(server.address().port))";
-  const other = spawn('setpriv', [...asStranger, process.execPath, '-e', listening]);
+  const other = spawn('setpriv', [...AS_STRANGER, process.execPath, '-e', listening]);
   const nothing = (): [] => [];
   const [shown] = (await Promise.race([once(other.stdout, 'data'), once(other, 'exit').then(nothing, nothing)])) as (
     Buffer | undefined
@@ -140,9 +140,8 @@ test('if several programs listen on a port, the user is that of the program whic
 });
 
 test('the holder is a program of another user', async () => {
-  const asStranger = ['--reuid', String(STRANGER), '--regid', String(STRANGER), '--clear-groups'];
   const [program = '', ...args] = SVC_COMMAND;
-  const trial = spawnSync('setpriv', [...asStranger, program, ...args, 'version'], { stdio: 'ignore' });
+  const trial = spawnSync('setpriv', [...AS_STRANGER, program, ...args, 'version'], { stdio: 'ignore' });
   if (process.platform !== 'linux' || trial.status !== 0) {
     console.log('skipped: svc cannot be run here as another user');
     return;
@@ -158,7 +157,7 @@ test('the holder is a program of another user', async () => {
       SVC_HTTP_ADDR: '127.0.0.1:0',
       SVC_GRPC_ADDR: `127.0.0.1:${String(port)}`,
     });
-    const words = [...asStranger, program, ...args, 'serve'];
+    const words = [...AS_STRANGER, program, ...args, 'serve'];
     const refused = spawnSync('setpriv', words, { env, encoding: 'utf8' });
     assert.is(refused.status, 78, refused.stderr);
     assert.match(
